@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// at are addresses of the loopback network, or others, with a port.
-func at(port int, ips ...string) []byte {
+// sockaddrs are addresses of the loopback network, or others, with a port.
+func sockaddrs(port int, ips ...string) []byte {
 	var list []net.IPAddr
 	for _, ip := range ips {
 		list = append(list, net.IPAddr{IP: net.ParseIP(ip)})
@@ -36,11 +36,11 @@ func TestCallsInEachState(t *testing.T) {
 				syscall.ENOTCONN, syscall.ENOTCONN, ok}},
 		"bound": {func(t *testing.T) *Socket {
 			s := NewSocket(false, false)
-			must.OK(t, s.Bind(at(40_123, "127.0.0.1"), false))
+			must.OK(t, s.Bind(sockaddrs(40_123, "127.0.0.1"), false))
 			return s
 		}, calls{ok, syscall.EINVAL, syscall.EBUSY, ok, syscall.ECONNREFUSED, syscall.EINVAL, syscall.ENOTCONN,
 			syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
-		"listening": {func(t *testing.T) *Socket { l, _ := listen(t); return l },
+		"listening": {func(t *testing.T) *Socket { l, _ := listenSocket(t); return l },
 			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, ok, syscall.EISCONN, syscall.EAGAIN,
 				syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
 		"being connected": {func(t *testing.T) *Socket {
@@ -51,10 +51,10 @@ func TestCallsInEachState(t *testing.T) {
 			return s
 		}, calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EALREADY,
 			syscall.EINVAL, syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN, ok}},
-		"connected": {func(t *testing.T) *Socket { a, _ := pair(t); must.OK(t, a.SetNonblock(true)); return a },
+		"connected": {func(t *testing.T) *Socket { a, _ := newPair(t); must.OK(t, a.SetNonblock(true)); return a },
 			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EISCONN,
 				syscall.EINVAL, ok, syscall.EAGAIN, ok, ok, ok}},
-		"accepted": {func(t *testing.T) *Socket { _, b := pair(t); must.OK(t, b.SetNonblock(true)); return b },
+		"accepted": {func(t *testing.T) *Socket { _, b := newPair(t); must.OK(t, b.SetNonblock(true)); return b },
 			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EISCONN,
 				syscall.EINVAL, ok, syscall.EAGAIN, ok, ok, ok}},
 		"closed": {func(t *testing.T) *Socket { s := NewSocket(false, false); must.OK(t, s.Close()); return s },
@@ -74,20 +74,20 @@ func TestCallsInEachState(t *testing.T) {
 			want syscall.Errno
 			do   func(s *Socket) error
 		}{
-			"bind": {w.bind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.2"), false) }},
+			"bind": {w.bind, func(s *Socket) error { return s.Bind(sockaddrs(0, "127.0.0.2"), false) }},
 			"bind to another port": {w.bindPort,
-				func(s *Socket) error { return s.Bind(at(40_124, "127.0.0.2"), false) }},
+				func(s *Socket) error { return s.Bind(sockaddrs(40_124, "127.0.0.2"), false) }},
 			"unbind": {w.unbind,
-				func(s *Socket) error { return s.Bind(at(0, "127.0.0.1"), true) }},
+				func(s *Socket) error { return s.Bind(sockaddrs(0, "127.0.0.1"), true) }},
 			"unbind by the option": {w.unbind,
-				func(s *Socket) error { return s.Setsockopt(optBindRemove, at(0, "127.0.0.1")) }},
+				func(s *Socket) error { return s.Setsockopt(optBindRemove, sockaddrs(0, "127.0.0.1")) }},
 			"listen": {w.listen, func(s *Socket) error { return s.Listen() }},
 			"connect": {w.connect,
-				func(s *Socket) error { _, err := s.Connect(at(1, "127.0.0.1")); return err }},
+				func(s *Socket) error { _, err := s.Connect(sockaddrs(1, "127.0.0.1")); return err }},
 			"connect by the option": {w.connect,
-				func(s *Socket) error { return s.Setsockopt(optConnect, at(1, "127.0.0.1")) }},
+				func(s *Socket) error { return s.Setsockopt(optConnect, sockaddrs(1, "127.0.0.1")) }},
 			"connect by the older option": {w.connect,
-				func(s *Socket) error { return s.Setsockopt(optConnectOld, at(1, "127.0.0.1")) }},
+				func(s *Socket) error { return s.Setsockopt(optConnectOld, sockaddrs(1, "127.0.0.1")) }},
 			"accept": {w.accept, func(s *Socket) error {
 				if !s.Closed() {
 					must.OK(t, s.SetTimeout(false, time.Millisecond))
@@ -96,7 +96,7 @@ func TestCallsInEachState(t *testing.T) {
 				return err
 			}},
 			"send":     {w.send, func(s *Socket) error { _, err := s.Send([]byte("x"), nil); return err }},
-			"recv":     {w.recv, func(s *Socket) error { return read(s, 9).err }},
+			"recv":     {w.recv, func(s *Socket) error { return readSocket(s, 9).err }},
 			"shutdown": {w.shutdown, func(s *Socket) error { return s.Shutdown() }},
 			"peers":    {w.peers, func(s *Socket) error { _, _, err := s.RemoteAddrs(); return err }},
 			"own":      {w.own, func(s *Socket) error { _, _, err := s.LocalAddrs(); return err }},
@@ -117,7 +117,8 @@ func TestBindAndUnbind(t *testing.T) {
 	has := func(what string, ips ...string) {
 		t.Helper()
 		raw, n, err := s.LocalAddrs()
-		check.That(t, err == nil && n == len(ips) && slices.Equal(raw, at(40_125, ips...)), "%s: % x, %v", what, raw,
+		check.That(t, err == nil && n == len(ips) && slices.Equal(raw, sockaddrs(40_125, ips...)), "%s: % x, %v",
+			what, raw,
 			err)
 	}
 	raw, n, err := s.LocalAddrs()
@@ -129,42 +130,42 @@ func TestBindAndUnbind(t *testing.T) {
 		want error
 		has  []string
 	}{
-		{"several at once", at(40_125, "127.0.0.1", "127.0.0.2"), false, nil, []string{"127.0.0.1", "127.0.0.2"}},
-		{"one more, whose port is not given", at(0, "127.0.0.3"), false, nil, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"one that is bound already", at(0, "127.0.0.4", "127.0.0.2"), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"one that is not of this host", at(0, "127.0.0.4", "192.0.2.1"), false, syscall.EADDRNOTAVAIL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"a multicast one", at(0, "224.0.0.1"), false, syscall.EADDRNOTAVAIL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"one of another family", at(0, "::1"), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"at another port", at(40_126, "127.0.0.4"), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"at two ports", append(at(40_125, "127.0.0.4"), at(40_126, "127.0.0.5")...), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"several at once", sockaddrs(40_125, "127.0.0.1", "127.0.0.2"), false, nil, []string{"127.0.0.1", "127.0.0.2"}},
+		{"one more, whose port is not given", sockaddrs(0, "127.0.0.3"), false, nil, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"one that is bound already", sockaddrs(0, "127.0.0.4", "127.0.0.2"), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"one that is not of this host", sockaddrs(0, "127.0.0.4", "192.0.2.1"), false, syscall.EADDRNOTAVAIL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"a multicast one", sockaddrs(0, "224.0.0.1"), false, syscall.EADDRNOTAVAIL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"one of another family", sockaddrs(0, "::1"), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"at another port", sockaddrs(40_126, "127.0.0.4"), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"at two ports", append(sockaddrs(40_125, "127.0.0.4"), sockaddrs(40_126, "127.0.0.5")...), false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
 		{"nothing", nil, false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"half a sockaddr", at(0, "127.0.0.4")[:15], false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"taken away, that was not there", at(0, "127.0.0.1", "127.0.0.4"), true, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"taken away, all", at(0, "127.0.0.0"), true, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"taken away, every address", at(0, "0.0.0.0"), true, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
-		{"taken away, two", at(40_125, "127.0.0.1", "127.0.0.3"), true, nil, []string{"127.0.0.2"}},
-		{"taken away, the last", at(0, "127.0.0.2"), true, syscall.EBUSY, []string{"127.0.0.2"}},
-		{"every address besides", at(0, "0.0.0.0"), false, nil, []string{"127.0.0.2"}},
+		{"half a sockaddr", sockaddrs(0, "127.0.0.4")[:15], false, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"taken away, that was not there", sockaddrs(0, "127.0.0.1", "127.0.0.4"), true, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"taken away, all", sockaddrs(0, "127.0.0.0"), true, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"taken away, every address", sockaddrs(0, "0.0.0.0"), true, syscall.EINVAL, []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}},
+		{"taken away, two", sockaddrs(40_125, "127.0.0.1", "127.0.0.3"), true, nil, []string{"127.0.0.2"}},
+		{"taken away, the last", sockaddrs(0, "127.0.0.2"), true, syscall.EBUSY, []string{"127.0.0.2"}},
+		{"every address besides", sockaddrs(0, "0.0.0.0"), false, nil, []string{"127.0.0.2"}},
 	} {
 		check.Equal(t, step.name, s.Bind(step.to, step.rem), step.want)
 		has(step.name, step.has...)
 	}
 	six := NewSocket(true, true)
-	same(t, six.Bind(at(0, "127.0.0.1"), false), error(syscall.EINVAL))
+	checkSame(t, six.Bind(sockaddrs(0, "127.0.0.1"), false), error(syscall.EINVAL))
 	must.OK(t, six.Close())
 	var many []string
 	for i := range maxAddrs + 1 {
 		many = append(many, net.IPv4(127, 0, 0, byte(1+i)).String())
 	}
-	same(t, NewSocket(false, false).Bind(at(0, many...), false), error(syscall.EINVAL))
-	must.OK(t, NewSocket(false, false).Bind(at(0, many[:maxAddrs]...), false))
+	checkSame(t, NewSocket(false, false).Bind(sockaddrs(0, many...), false), error(syscall.EINVAL))
+	must.OK(t, NewSocket(false, false).Bind(sockaddrs(0, many[:maxAddrs]...), false))
 }
 
 // Two addresses of the peer are two paths, each with parameters of its own.
 func TestParametersOfOneAddress(t *testing.T) {
 	l := NewSocket(false, false)
 	defer l.Close()
-	must.OK(t, l.Bind(at(0, "127.0.0.1", "127.0.0.2"), false))
+	must.OK(t, l.Bind(sockaddrs(0, "127.0.0.1", "127.0.0.2"), false))
 	must.OK(t, l.Listen())
 	to, n := must.Two(l.LocalAddrs())(t)
 	check.Equal(t, "addresses of the listener", n, 2)
@@ -197,24 +198,24 @@ func TestParametersOfOneAddress(t *testing.T) {
 	if a.conn.Paths()[0].Remote.Addr().String() != "127.0.0.1" {
 		t.Fatal("the first path is not that to the first address")
 	}
-	same(t, get(second), of(paramsOf(7000, 5, mtu(1), 200, sppHeartbeat|sppPMTUD|sppSackDelay|sppFlowLabel|sppDSCP,
+	checkSame(t, get(second), of(paramsOf(7000, 5, mtu(1), 200, sppHeartbeat|sppPMTUD|sppSackDelay|sppFlowLabel|sppDSCP,
 		0x12345, 46<<2), second))
-	same(t, get(first), of(paramsOf(0, 5, mtu(0), 200, sppNoHeartbeat|sppPMTUD|sppSackDelay, 0, 0), first))
-	same(t, get(nil), paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0))
-	same(t, get(at(0, "0.0.0.0")), of(paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
-		at(0, "0.0.0.0")))
+	checkSame(t, get(first), of(paramsOf(0, 5, mtu(0), 200, sppNoHeartbeat|sppPMTUD|sppSackDelay, 0, 0), first))
+	checkSame(t, get(nil), paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0))
+	checkSame(t, get(sockaddrs(0, "0.0.0.0")), of(paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		sockaddrs(0, "0.0.0.0")))
 
 	// marks without their flags
 	for _, p := range [][]byte{paramsOf(7100, 0, 0, 0, sppHeartbeat, 0, 0), paramsOf(0, 0, 0, 0, 0, 0, 0),
 		paramsOf(7000, 0, 0, 0, sppHeartbeat, 7, 8)} {
 		must.OK(t, set(p, second))
 		got := get(second)[4+sockaddrStorageLen+18:]
-		same(t, got, append(words(0x12345), 46<<2, 0))
+		checkSame(t, got, append(uint32s(0x12345), 46<<2, 0))
 	}
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppFlowLabel, 0x54321, 4), second))
-	same(t, get(second)[4+sockaddrStorageLen+18:], append(words(0x54321), 46<<2, 0))
+	checkSame(t, get(second)[4+sockaddrStorageLen+18:], append(uint32s(0x54321), 46<<2, 0))
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDSCP, 7, 10<<2), second))
-	same(t, get(second)[4+sockaddrStorageLen+18:], append(words(0x54321), 10<<2, 0))
+	checkSame(t, get(second)[4+sockaddrStorageLen+18:], append(uint32s(0x54321), 10<<2, 0))
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDSCP|sppFlowLabel, 0xfff12345, 46<<2), second)) // of which 20 bits count
 
 	// What can only be the same for both is refused, whole.
@@ -226,10 +227,10 @@ func TestParametersOfOneAddress(t *testing.T) {
 		"none":       paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoSackDelay, 0, 0),
 	} {
 		check.Equal(t, name, set(p, second), error(syscall.EOPNOTSUPP))
-		same(t, get(second)[4+sockaddrStorageLen:8+sockaddrStorageLen], words(7000))
+		checkSame(t, get(second)[4+sockaddrStorageLen:8+sockaddrStorageLen], uint32s(7000))
 	}
-	must.OK(t, set(paramsOf(9000, 4, 0, 0, sppHeartbeat, 0, 0), at(0, "0.0.0.0"))) // of all
-	same(t, get(second)[4+sockaddrStorageLen:10+sockaddrStorageLen], append(words(9000), halves(4)...))
+	must.OK(t, set(paramsOf(9000, 4, 0, 0, sppHeartbeat, 0, 0), sockaddrs(0, "0.0.0.0"))) // of all
+	checkSame(t, get(second)[4+sockaddrStorageLen:10+sockaddrStorageLen], append(uint32s(9000), uint16s(4)...))
 
 	beats := func() uint64 { return a.conn.Stats().HeartbeatsOut }
 	before := beats()
@@ -249,33 +250,33 @@ func TestParametersOfOneAddress(t *testing.T) {
 		b = append(b, sockaddr...)
 		return append(b, make([]byte, 4+sockaddrStorageLen-len(b))...)
 	}
-	same(t, primary(), storage(first))
+	checkSame(t, primary(), storage(first))
 	must.OK(t, a.Setsockopt(optPrimaryAddr, of(make([]byte, 4+sockaddrStorageLen), second)))
-	same(t, primary(), storage(second))
+	checkSame(t, primary(), storage(second))
 	peers, _ = must.Two(a.RemoteAddrs())(t)
 	check.That(t, slices.Equal(peers, append(slices.Clone(second), first...)), "the primary address first: % x", peers)
 	for i, sockaddr := range [][]byte{first, second} {
 		got := of(make([]byte, sizePeerAddrInfo), sockaddr)
 		must.Get(a.Getsockopt(optPeerAddrInfo, got))(t)
 		p := a.conn.Paths()[i]
-		want := append(storage(sockaddr), words(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()),
-			p.MaxPacket+28)...)
+		want := append(storage(sockaddr), uint32s(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()),
+			p.MTU+28)...)
 		if p.State != 0 {
 			want[4+sockaddrStorageLen] = got[4+sockaddrStorageLen]
 		}
-		same(t, got, want)
+		checkSame(t, got, want)
 	}
-	three := of(make([]byte, sizePeerAddrInfo), at(0, "127.0.0.3"))
+	three := of(make([]byte, sizePeerAddrInfo), sockaddrs(0, "127.0.0.3"))
 	_, err := a.Getsockopt(optPeerAddrInfo, three)
-	same(t, err, error(syscall.EINVAL))
-	_, err = a.Getsockopt(optPeerAddrParams, of(make([]byte, 156), at(0, "127.0.0.3")))
-	same(t, err, error(syscall.EINVAL))
+	checkSame(t, err, error(syscall.EINVAL))
+	_, err = a.Getsockopt(optPeerAddrParams, of(make([]byte, 156), sockaddrs(0, "127.0.0.3")))
+	checkSame(t, err, error(syscall.EINVAL))
 
 	// SCTP_STATUS, field by field.
 	got := make([]byte, 24+sizePeerAddrInfo)
 	must.Get(a.Getsockopt(optStatus, got))(t)
 	st := a.conn.Stats()
-	want := append(words(int(a.assocID), 5, st.PeerWindow), halves(0, 0, st.InStreams, st.OutStreams)...)
+	want := append(uint32s(int(a.assocID), 5, st.PeerWindow), uint16s(0, 0, st.InStreams, st.OutStreams)...)
 	check.That(t, slices.Equal(got[:20], want) && nativeOrder.Uint32(got[20:]) > 500 &&
 		slices.Equal(got[24:28+sockaddrStorageLen], storage(second)), "status: % x, want % x ...", got, want)
 
@@ -289,17 +290,17 @@ func TestParametersOfOneAddress(t *testing.T) {
 	gotInfo := make([]byte, 20)
 	must.Get(a.Getsockopt(optAssocInfo, gotInfo))(t)
 	st = a.conn.Stats()
-	same(t, gotInfo, append(append(words(int(a.assocID)), halves(10, 2)...),
-		words(st.PeerWindow, st.RecvWindow, 60000)...))
+	checkSame(t, gotInfo, append(append(uint32s(int(a.assocID)), uint16s(10, 2)...),
+		uint32s(st.PeerWindow, st.RecvWindow, 60000)...))
 
 	must.OK(t, a.Shutdown())
-	same(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), second), error(syscall.EPIPE))
-	_ = read(b, 9)
+	checkSame(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), second), error(syscall.EPIPE))
+	_ = readSocket(b, 9)
 	for a.conn.Err() == nil {
 		runtime.Gosched()
 	}
 	_, err = a.Getsockopt(optStatus, make([]byte, 24+sizePeerAddrInfo))
-	same(t, err, error(syscall.EINVAL))
+	checkSame(t, err, error(syscall.EINVAL))
 }
 
 // Addresses are read as they are written, with the zone of a link-local one, and no zone of others.
@@ -312,8 +313,8 @@ func TestSockaddrsThereAndBack(t *testing.T) {
 		raw := RawAddrs(list, 4711)
 		got, port := must.Two(ParseAddrs(raw))(t)
 		check.Equal(t, "port", port, 4711)
-		same(t, got, list)
-		same(t, FirstAddr(append(raw, 0xee))[:4], raw[:4])
+		checkSame(t, got, list)
+		checkSame(t, FirstAddr(append(raw, 0xee))[:4], raw[:4])
 		for n := range len(raw) {
 			if _, _, err := ParseAddrs(raw[:n]); n > 0 && n != 16 && err != syscall.EINVAL {
 				t.Errorf("%d octets of %v: %v", n, list, err)
@@ -324,11 +325,11 @@ func TestSockaddrsThereAndBack(t *testing.T) {
 		check.Equal(t, text, FormatAddr(back, port), text)
 	}
 	check.Equal(t, "no address", FormatAddr(nil, 7), ":7")
-	same(t, RawAddrs(nil, 7), at(7, "0.0.0.0"))
+	checkSame(t, RawAddrs(nil, 7), sockaddrs(7, "0.0.0.0"))
 	check.That(t, FirstAddr([]byte{1, 2, 3}) == nil, "no sockaddr")
 	_, _, err := ResolveAddr("tcp", "127.0.0.1:1")
 	check.That(t, err != nil && err.Error() == "invalid net: tcp", "an address of TCP: %v", err)
-	mapped := append(halves(afInet6, 0), make([]byte, 24)...)
+	mapped := append(uint16s(afInet6, 0), make([]byte, 24)...)
 	copy(mapped[8:], net.IPv4(192, 0, 2, 1).To16())
 	got, _ := must.Two(ParseAddrs(mapped))(t)
 	check.Equal(t, "a mapped one", got[0].IP.String(), "192.0.2.1")
@@ -336,7 +337,7 @@ func TestSockaddrsThereAndBack(t *testing.T) {
 
 // Sockets of IPv6 show addresses of IPv4 mapped, unless they are told not to.
 func TestAddressesAreMapped(t *testing.T) {
-	l, to := listen(t)
+	l, to := listenSocket(t)
 	mapped := func(raw []byte) []byte {
 		list, port := must.Two(ParseAddrs(raw))(t)
 		b := append(nativeOrder.AppendUint16(nil, afInet6), raw[2:4]...)

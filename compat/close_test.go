@@ -40,7 +40,7 @@ func TestWritesThatEnd(t *testing.T) {
 		"an ABORT of this side": {func(t *testing.T, a, b *Socket) { a.conn.Abort("why") }, syscall.EPIPE},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b := pair(t)
+			a, b := newPair(t)
 			must.OK(t, a.SetBuffer(true, 5000))
 			must.OK(t, b.SetReadDeadline(time.Now())) // nobody reads
 			row.end(t, a, b)
@@ -54,7 +54,7 @@ func TestWritesThatEnd(t *testing.T) {
 		})
 	}
 	t.Run("a timeout of one call does not end another", func(t *testing.T) {
-		a, b := pair(t)
+		a, b := newPair(t)
 		must.OK(t, a.SetBuffer(true, 5000))
 		must.OK(t, a.SetNonblock(true))
 		for err := error(nil); err == nil; _, err = a.Send(make([]byte, 5000), nil) {
@@ -67,14 +67,14 @@ func TestWritesThatEnd(t *testing.T) {
 			a.writeWaits.setLookAgain(false)
 		}
 		go func() { // makes room
-			for read(b, 5000).err == nil {
+			for readSocket(b, 5000).err == nil {
 			}
 		}()
 		check.Equal(t, "a write that had to wait", <-sent, nil)
 		a.conn.Abort("")
 	})
 	t.Run("a socket that is closed meanwhile", func(t *testing.T) {
-		a, b := pair(t)
+		a, b := newPair(t)
 		a.cancelClosedCtx() // as Close does
 		must.OK(t, a.writeWaits.setConnDeadline(pastTime))
 		must.OK(t, a.SetBuffer(true, 5000))
@@ -85,9 +85,9 @@ func TestWritesThatEnd(t *testing.T) {
 		check.Equal(t, "a write", err, error(syscall.EPIPE))
 		b.conn.Abort("")
 		for a.conn.Err() == nil {
-			_ = read(a, 9)
+			_ = readSocket(a, 9)
 		}
-		same(t, read(a, 9), recv{err: io.EOF})
+		checkSame(t, readSocket(a, 9), recv{err: io.EOF})
 	})
 }
 
@@ -108,9 +108,9 @@ func TestAFailureIsHeardOnce(t *testing.T) {
 			error(map[bool]syscall.Errno{true: syscall.EPIPE}[true]))
 		must.OK(t, s.Close())
 	}
-	a, b := pair(t)
+	a, b := newPair(t)
 	must.Get(a.Send([]byte("why"), &SndRcvInfo{Flags: flagAbort}))(t)
-	check.Equal(t, "a read of the side that aborts", read(a, 9).err, error(syscall.ENOTCONN))
+	check.Equal(t, "a read of the side that aborts", readSocket(a, 9).err, error(syscall.ENOTCONN))
 	_, err := a.Send([]byte("x"), nil)
 	check.Equal(t, "a write of the side that aborts", err, error(syscall.EPIPE))
 	must.OK(t, b.Close())
@@ -132,7 +132,7 @@ func TestCallsOfAClosedSocket(t *testing.T) {
 	} {
 		check.Equal(t, name, err, error(syscall.EBADF))
 	}
-	l, _ := listen(t)
+	l, _ := listenSocket(t)
 	l.cancelClosedCtx() // as Close does, while Accept waits
 	_, accept := l.acceptFrom(l.listener)
 	check.Equal(t, "accept, closed meanwhile", accept, error(syscall.EINVAL))
@@ -153,7 +153,7 @@ func TestOptionsInMemory(t *testing.T) {
 	b, err = callerMemory(4096, 7)
 	check.That(t, len(b) == 7 && cap(b) == 7 && err == nil, "the first page: %d octets, %v", len(b), err)
 	long := make([]byte, maxOptionLen+1)
-	copy(long, at(0, "127.0.0.1"))
+	copy(long, sockaddrs(0, "127.0.0.1"))
 	for n, want := range map[int]error{maxOptionLen: syscall.EINVAL, maxOptionLen + 1: syscall.EINVAL,
 		-1: syscall.EINVAL, 16: nil} {
 		check.Equal(t, "to bind", s.SetsockoptAt(optBindAdd, uintptr(unsafe.Pointer(&long[0])), uintptr(n)), want)
@@ -181,9 +181,9 @@ func TestOptionsInMemory(t *testing.T) {
 
 // overMemory returns as many associations as asked for over links of memory, and the link of the
 // clients, which marks no packets and may lose all.
-func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.Losing) {
+func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.LossyLink) {
 	la, lb := mempair.New(t, mem.Options{})
-	out = &mempair.Losing{Link: la}
+	out = &mempair.LossyLink{Link: la}
 	ta := must.Get(sctp.NewTransport(struct{ rawio.Link }{out}, nil))(t)
 	tb := must.Get(sctp.NewTransport(lb, nil))(t)
 	l := must.Get(tb.Listen(0, nil))(t)
@@ -265,16 +265,16 @@ func TestClosingManyWhosePeersAreGone(t *testing.T) {
 func TestOptionsThatTheLinkRefuses(t *testing.T) {
 	all, _, _ := overMemory(t, 1)
 	s := all[0]
-	same(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 46<<2)), error(syscall.EOPNOTSUPP))
+	checkSame(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 46<<2)), error(syscall.EOPNOTSUPP))
 	got := make([]byte, 156)
 	must.Get(s.Getsockopt(optPeerAddrParams, got))(t)
 	check.Equal(t, "the DSCP", got[4+sockaddrStorageLen+22], 0)
-	must.OK(t, s.Setsockopt(optNoDelay, words(1))) // others go on
-	s.opts.cfg.DSCP = 46                           // so that the next fails too
+	must.OK(t, s.Setsockopt(optNoDelay, uint32s(1))) // others go on
+	s.opts.cfg.DSCP = 46                             // so that the next fails too
 	var events [numEvents]byte
 	events[eventSenderDry] = 1
-	same(t, s.Setsockopt(optEvents, events[:]), error(syscall.EOPNOTSUPP))
-	list, last := noted(s)
+	checkSame(t, s.Setsockopt(optEvents, events[:]), error(syscall.EOPNOTSUPP))
+	list, last := takeNotifications(s)
 	check.That(t, len(list)+len(last) == 0 && s.opts.events == [numEvents]byte{} && !s.notifications.hasWatcher,
 		"it is subscribed to all the same: % x", list)
 	s.conn.Abort("")

@@ -78,20 +78,20 @@ func TestBindWithinTheFamily(t *testing.T) {
 		{true, false, "ff02::1", syscall.EADDRNOTAVAIL},
 	} {
 		s := NewSocket(row.v6, row.v6only)
-		check.Equal(t, fmt.Sprintf("%+v", row), s.Bind(at(0, row.to), false), row.want)
+		check.Equal(t, fmt.Sprintf("%+v", row), s.Bind(sockaddrs(0, row.to), false), row.want)
 		if row.want == syscall.EINVAL {
-			_, err := s.Connect(at(1, row.to))
+			_, err := s.Connect(sockaddrs(1, row.to))
 			check.Equal(t, fmt.Sprintf("connect %+v", row), err, row.want)
 		}
 		must.OK(t, s.Close())
 	}
 	s := NewSocket(true, true) // any address of a link, whether it is there or not, as it may come
-	check.OK(t, s.Bind(at(0, "fe80::1234"), false))
+	check.OK(t, s.Bind(sockaddrs(0, "fe80::1234"), false))
 	must.OK(t, s.Close())
 	s = NewSocket(true, false) // one behind the other of a bad one counts too
-	_, err := s.Connect(at(1, "::1", "ff02::1"))
+	_, err := s.Connect(sockaddrs(1, "::1", "ff02::1"))
 	check.Equal(t, "a second address that nobody has", err, error(syscall.EINVAL))
-	_, err = s.Connect(at(1, "ff02::1", "::1"))
+	_, err = s.Connect(sockaddrs(1, "ff02::1", "::1"))
 	check.Equal(t, "a first address that nobody has", err, error(syscall.EINVAL))
 	must.OK(t, s.Close())
 
@@ -122,8 +122,8 @@ func TestAddressesOfTheHost(t *testing.T) {
 		if kind.v6only {
 			to = "::"
 		}
-		must.OK(t, s.Bind(at(40_127, to), false))
-		must.OK(t, s.Setsockopt(optMappedV4, words(0)))
+		must.OK(t, s.Bind(sockaddrs(40_127, to), false))
+		must.OK(t, s.Setsockopt(optMappedV4, uint32s(0)))
 		raw, n, err := s.LocalAddrs()
 		must.OK(t, err)
 		list, port, err := ParseAddrs(raw)
@@ -151,7 +151,7 @@ func TestAddressesOfTheHost(t *testing.T) {
 // A socket that may not wait connects by itself: what becomes of it is heard by the next call,
 // once.
 func TestConnectWithoutWaiting(t *testing.T) {
-	l, to := listen(t)
+	l, to := listenSocket(t)
 	wait := func(s *Socket) { // until the attempt has ended
 		for s.mu.Lock(); s.connecting || s.conn == nil && s.pendingErr == 0; s.mu.Lock() {
 			s.mu.Unlock()
@@ -171,13 +171,13 @@ func TestConnectWithoutWaiting(t *testing.T) {
 		peer := must.Get(l.Accept())(t)
 		must.OK(t, s.SetTimeout(true, 0))
 		must.Get(s.Send([]byte("x"), nil))(t)
-		same(t, read(peer, 9), whole("x"))
+		checkSame(t, readSocket(peer, 9), wholeMessage("x"))
 		must.OK(t, s.Close())
 		must.OK(t, peer.Close())
 
 		s = NewSocket(false, false)
 		limit(s)
-		_, err = s.Connect(at(1, "127.0.0.1"))
+		_, err = s.Connect(sockaddrs(1, "127.0.0.1"))
 		check.Equal(t, name+", where nobody listens", err, error(syscall.EINPROGRESS))
 		wait(s)
 		_, _, err = s.RemoteAddrs()
@@ -207,7 +207,7 @@ func TestConnectWithoutWaiting(t *testing.T) {
 // A call that needs an association waits while it is being set up, until it is or the socket is
 // closed.
 func TestCallsWaitForTheAssociation(t *testing.T) {
-	_, to := listen(t)
+	_, to := listenSocket(t)
 	const calls = 8
 	start := func(s *Socket) (ended chan error) {
 		s.connecting = true // as Connect has it
@@ -251,7 +251,7 @@ func TestCallsWaitForTheAssociation(t *testing.T) {
 	s = NewSocket(false, false)
 	for range 2 { // another try has them wait again
 		ended = start(s)
-		check.Equal(t, "nobody listens", dial(s, at(1, "127.0.0.1")), error(syscall.ECONNREFUSED))
+		check.Equal(t, "nobody listens", dial(s, sockaddrs(1, "127.0.0.1")), error(syscall.ECONNREFUSED))
 		all("nobody listens", ended, syscall.ENOTCONN)
 	}
 	ended = start(s)
@@ -269,13 +269,13 @@ func TestCallsWaitForTheAssociation(t *testing.T) {
 func TestConnectToThisHost(t *testing.T) {
 	for any, want := range map[string]string{"0.0.0.0": "127.0.0.1", "::": "::1"} {
 		l := NewSocket(true, false)
-		must.OK(t, l.Bind(at(0, want), false))
+		must.OK(t, l.Bind(sockaddrs(0, want), false))
 		must.OK(t, l.Listen())
 		_, port := must.Two(ParseAddrs(must1(l.LocalAddrs())))(t)
 		s := NewSocket(want == "::1", false)
-		must.Get(s.Connect(at(port, any)))(t)
+		must.Get(s.Connect(sockaddrs(port, any)))(t)
 		own, n, err := s.LocalAddrs() // of one that is bound to none: that which it talks from
-		check.That(t, err == nil && n == 1 && slices.Equal(own, at(int(s.boundPort), want)),
+		check.That(t, err == nil && n == 1 && slices.Equal(own, sockaddrs(int(s.boundPort), want)),
 			"%s: own addresses % x, %v", any, own, err)
 		check.Equal(t, any, s.conn.RemoteAddr().(sctp.Addr).Addr().String(), want)
 		must.OK(t, s.Close())
@@ -317,7 +317,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		":7": "[] 7", "127.0.0.1:7": "[127.0.0.1] 7", "127.0.0.1/::1:7": "error",
 		"127.0.0.1/[::1]:7":               "[127.0.0.1 ::1] 7",
 		"127.0.0.1/127.0.0.2/127.0.0.3:8": "[127.0.0.1 127.0.0.2 127.0.0.3] 8",
-		"127.0.0.1":                       "error", "x y:1": "error", "127.0.0.1:99999": "error", "": "[] 0", "127.0.0.1/:9": "[] 9",
+		"127.0.0.1":                       "error", "x y:1": "error", "127.0.0.1:99999": "error", "": "[] 0",
+		"127.0.0.1/:9": "[] 9",
 	} {
 		list, port, err := ResolveAddr("sctp", text)
 		var ips []string
@@ -342,14 +343,14 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	check.Equal(t, "no text of an address", FormatAddr([]net.IPAddr{{}, {IP: net.IPv4(127, 0, 0, 1)}}, 7),
 		"/127.0.0.1:7")
 	for name, raw := range map[string][]byte{"no octets": nil, "of nothing": {}, "one": {1},
-		"half of one behind another": append(at(1, "127.0.0.1"), at(1, "127.0.0.2")[:9]...)} {
+		"half of one behind another": append(sockaddrs(1, "127.0.0.1"), sockaddrs(1, "127.0.0.2")[:9]...)} {
 		_, _, err := parseSockaddrs(raw)
 		check.Equal(t, name, err, error(syscall.EINVAL))
 	}
-	list, port, err := parseSockaddrs(at(0x1234, "127.0.0.1", "::1"))
+	list, port, err := parseSockaddrs(sockaddrs(0x1234, "127.0.0.1", "::1"))
 	check.That(t, err == nil && port == 0x1234 && len(list) == 2 && list[1].Is6(), "%v %d %v", list, port, err)
 	for _, a := range []string{"127.0.0.1", "::1"} { // what is behind it stays
-		raw := at(7, a)
+		raw := sockaddrs(7, a)
 		check.That(t, slices.Equal(FirstAddr(append(slices.Clone(raw), 1, 2)), raw), "%s: % x", a,
 			FirstAddr(append(raw, 1, 2)))
 	}

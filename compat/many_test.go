@@ -14,7 +14,7 @@ import (
 // All calls may be made at once, of sockets that listen, connect, are connected, and end. The race
 // detector looks on.
 func TestCallsFromManyGoroutines(t *testing.T) {
-	l, at := listen(t)
+	l, at := listenSocket(t)
 	var all sync.WaitGroup
 	go func() {
 		for i := range byte(20) {
@@ -36,8 +36,8 @@ func TestCallsFromManyGoroutines(t *testing.T) {
 				for _, call := range []func(){
 					func() { _, _ = s.Send([]byte("x"), nil) },
 					func() { _, _ = s.Send([]byte("x"), &SndRcvInfo{Stream: 1}) },
-					func() { read(s, 1) },
-					func() { read(s, 99) },
+					func() { readSocket(s, 1) },
+					func() { readSocket(s, 99) },
 					func() { _ = s.SetTimeout(false, time.Millisecond) },
 					func() { _ = s.SetTimeout(true, time.Second) },
 					func() { _ = s.SetReadDeadline(time.Now().Add(time.Hour)) },

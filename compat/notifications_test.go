@@ -13,8 +13,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// noted takes what a socket has been told and nobody has read: that of the end behind the rest.
-func noted(s *Socket) (list, last [][]byte) {
+// takeNotifications takes what a socket has been told and nobody has read: that of the end behind the rest.
+func takeNotifications(s *Socket) (list, last [][]byte) {
 	n := &s.notifications
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -27,9 +27,9 @@ func noted(s *Socket) (list, last [][]byte) {
 // Each event becomes the notification of RFC 6458 section 6.1, field by field, where its own
 // subscription is on, and nothing where all others are.
 func TestEachEventIsANotification(t *testing.T) {
-	a, b := pair(t)
+	a, b := newPair(t)
 	a.assocID = 0x01020304
-	id := words(0x01020304)
+	id := uint32s(0x01020304)
 	peer := a.conn.RemoteAddr().(sctp.Addr)
 	st := a.conn.Stats()
 	other := netip.MustParseAddr("192.0.2.1")
@@ -43,11 +43,11 @@ func TestEachEventIsANotification(t *testing.T) {
 		if state == commLost || state == shutdownComp {
 			out, in = 0, 0
 		}
-		return join(halves(typeAssocChange, 0), words(20+len(chunk)), halves(state, cause, out, in), id, chunk)
+		return join(uint16s(typeAssocChange, 0), uint32s(20+len(chunk)), uint16s(state, cause, out, in), id, chunk)
 	}
 	address := func(state int, of netip.Addr) []byte {
 		sockaddr := appendSockaddr(nil, netip.AddrPortFrom(of, peer.Port()))
-		return join(halves(typePeerAddrChange, 0), words(148), sockaddr, make([]byte, 128-len(sockaddr)), words(state, 0), id)
+		return join(uint16s(typePeerAddrChange, 0), uint32s(148), sockaddr, make([]byte, 128-len(sockaddr)), uint32s(state, 0), id)
 	}
 	for _, row := range []struct {
 		name  string
@@ -64,7 +64,7 @@ func TestEachEventIsANotification(t *testing.T) {
 		{"ABORT of the peer", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true, Causes: causes}}, change(commLost, 13, chunk(6)), true},
 		{"ABORT without a cause", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true}}, change(commLost, 0, []byte{6, 0, 0, 4}), true},
 		{"ABORT of this side", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{Causes: causes}}, change(commLost, 13, nil), true},
-		{"SHUTDOWN of the peer", eventShutdown, sctp.Event{Kind: sctp.EventPeerShutdown}, join(halves(typeShutdown, 0), words(12), id), true},
+		{"SHUTDOWN of the peer", eventShutdown, sctp.Event{Kind: sctp.EventPeerShutdown}, join(uint16s(typeShutdown, 0), uint32s(12), id), true},
 		{"an address that answers first", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: peer.Addr()}, address(addrConfirmed, peer.Addr()), false},
 		{"an address that fails at times", eventAddress, sctp.Event{Kind: sctp.EventPathPotentiallyFailed, Path: other}, address(addrPotentiallyFailed, other), false},
 		{"and answers again", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrAvailable, other), false},
@@ -72,12 +72,12 @@ func TestEachEventIsANotification(t *testing.T) {
 		{"an address that fails", eventAddress, sctp.Event{Kind: sctp.EventPathDown, Path: other}, address(addrUnreachable, other), false},
 		{"and answers once more", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrAvailable, other), false},
 		{"another primary address", eventAddress, sctp.Event{Kind: sctp.EventPrimary, Path: other}, address(addrMadePrimary, other), false},
-		{"adaptation", eventAdaptation, sctp.Event{Kind: sctp.EventAdaptation, Adaptation: 0xfeedbeef}, join(halves(typeAdaptation, 0), words(16, 0xfeedbeef), id), false},
-		{"sender dry", eventSenderDry, sctp.Event{Kind: sctp.EventSenderDry}, join(halves(typeSenderDry, 0), words(12), id), false},
+		{"adaptation", eventAdaptation, sctp.Event{Kind: sctp.EventAdaptation, Adaptation: 0xfeedbeef}, join(uint16s(typeAdaptation, 0), uint32s(16, 0xfeedbeef), id), false},
+		{"sender dry", eventSenderDry, sctp.Event{Kind: sctp.EventSenderDry}, join(uint16s(typeSenderDry, 0), uint32s(12), id), false},
 		{"ERROR of the peer", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: &sctp.PeerError{Causes: causes}},
-			join(halves(typeRemoteError, 0), words(36), []byte{0, 13}, halves(0), id, chunk(9)), false},
+			join(uint16s(typeRemoteError, 0), uint32s(36), []byte{0, 13}, uint16s(0), id, chunk(9)), false},
 		{"ERROR of a cause of two octets", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: &sctp.PeerError{Causes: causes[1:]}},
-			join(halves(typeRemoteError, 0), words(28), []byte{0x12, 0x34}, halves(0), id, append([]byte{9, 0, 0, 12, 0x12, 0x34, 0, 8}, "four"...)), false},
+			join(uint16s(typeRemoteError, 0), uint32s(28), []byte{0x12, 0x34}, uint16s(0), id, append([]byte{9, 0, 0, 12, 0x12, 0x34, 0, 8}, "four"...)), false},
 		{"ERROR without a cause", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: new(sctp.PeerError)}, nil, false},
 		{"ERROR of another kind", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: errors.New("other")}, nil, false},
 		{"another MTU", eventAddress, sctp.Event{Kind: sctp.EventMTUChanged}, nil, false},
@@ -91,9 +91,9 @@ func TestEachEventIsANotification(t *testing.T) {
 			for i := range a.opts.events {
 				a.opts.events[i] = byte(boolInt((i == row.event) == on))
 			}
-			noted(a)
+			takeNotifications(a)
 			a.notifyEvent(a.conn, &row.ev, down)
-			list, last := noted(a)
+			list, last := takeNotifications(a)
 			got := list
 			if row.end {
 				got, list = last, list[:0:0]
@@ -115,7 +115,7 @@ func TestEachEventIsANotification(t *testing.T) {
 		set(true)
 		a.notifyEvent(a.conn, &sctp.Event{Kind: sctp.EventPeerShutdown}, nil)
 		set(false)
-		list, last := noted(a)
+		list, last := takeNotifications(a)
 		check.That(t, len(list)+len(last) == 0, "SHUTDOWN of the peer, of a socket that is %s: % x", name, last)
 	}
 	must.OK(t, b.Close())
@@ -132,7 +132,7 @@ func TestNotificationsInTheirOrder(t *testing.T) {
 		check.That(t, flags == 0 && k == 0 || flags == MsgNotification|MsgEOR, "flags %#x", flags)
 		return string(b[:k])
 	}
-	dry := string(halves(typeSenderDry))
+	dry := string(uint16s(typeSenderDry))
 	n.pushOctets([]byte("last"), true, rd)
 	check.Equal(t, "news", rd.lookAgain, false)
 	for _, text := range []string{dry, "one", dry, dry, "two"} {
@@ -195,7 +195,7 @@ func TestWhyAMessageFailed(t *testing.T) {
 	check.That(t, w.notifyNext() && len(w.failedMessages) == 1 && w.moreExpected, "a failed message is not kept for its reason: %+v", w)
 	for w.notifyNext() {
 	}
-	list, last := noted(s)
+	list, last := takeNotifications(s)
 	check.That(t, len(list) == 1 && len(last) == 0 && nativeOrder.Uint16(list[0]) == typeSendFailed && nativeOrder.Uint32(list[0][8:]) == 12 && list[0][len(list[0])-1] == 'x', "% x", list)
 	check.That(t, len(w.failedMessages) == 0 && !w.moreExpected, "%+v is kept", w)
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-func words(v ...int) (b []byte) {
+func uint32s(v ...int) (b []byte) {
 	for _, v := range v {
 		b = nativeOrder.AppendUint32(b, uint32(v))
 	}
 	return b
 }
 
-func halves(v ...int) (b []byte) {
+func uint16s(v ...int) (b []byte) {
 	for _, v := range v {
 		b = nativeOrder.AppendUint16(b, uint16(v))
 	}
@@ -31,7 +31,7 @@ func halves(v ...int) (b []byte) {
 func paramsOf(heartbeat, retrans, mtu, sack, flags, label int, dscp byte) []byte {
 	b := nativeOrder.AppendUint32(make([]byte, 4+sockaddrStorageLen), uint32(heartbeat))
 	b = nativeOrder.AppendUint16(b, uint16(retrans))
-	b = append(b, words(mtu, sack, flags, label)...)
+	b = append(b, uint32s(mtu, sack, flags, label)...)
 	return append(b, dscp, 0)
 }
 
@@ -50,55 +50,55 @@ type optionRow struct {
 const ms = time.Millisecond
 
 var optionRows = []optionRow{
-	{name: "RTO", opt: optRTOInfo, set: words(0, 300, 4000, 200), other: words(0, 1000, 60000, 1000),
+	{name: "RTO", opt: optRTOInfo, set: uint32s(0, 300, 4000, 200), other: uint32s(0, 1000, 60000, 1000),
 		see: func(c *sctp.Config) bool { return c.RTOInitial == 300*ms && c.RTOMax == 4000*ms && c.RTOMin == 200*ms }},
-	{name: "RTO.Initial alone", opt: optRTOInfo, set: words(0, 3000, 0, 0), get: words(0, 3000, 60000, 1000),
-		other: words(0, 1000, 60000, 1000),
+	{name: "RTO.Initial alone", opt: optRTOInfo, set: uint32s(0, 3000, 0, 0), get: uint32s(0, 3000, 60000, 1000),
+		other: uint32s(0, 1000, 60000, 1000),
 		see: func(c *sctp.Config) bool {
 			return c.RTOInitial == 3000*ms && c.RTOMax == time.Minute && c.RTOMin == time.Second
 		}},
-	{name: "RTO.Max alone, below RTO.Initial", opt: optRTOInfo, set: words(0, 0, 500, 100),
-		get: words(0, 500, 500, 100), other: words(0, 1000, 60000, 1000),
+	{name: "RTO.Max alone, below RTO.Initial", opt: optRTOInfo, set: uint32s(0, 0, 500, 100),
+		get: uint32s(0, 500, 500, 100), other: uint32s(0, 1000, 60000, 1000),
 		see: func(c *sctp.Config) bool { return c.RTOInitial == 500*ms && c.RTOMax == 500*ms }},
-	{name: "NODELAY", opt: optNoDelay, set: words(1), other: words(0), see: func(c *sctp.Config) bool { return c.NoDelay }},
-	{name: "NODELAY, as any other number", opt: optNoDelay, set: words(7), get: words(1), other: words(0), see: func(c *sctp.Config) bool { return c.NoDelay }},
-	{name: "DISABLE_FRAGMENTS", opt: optDisableFragments, set: words(1), other: words(0), see: func(c *sctp.Config) bool { return c.DisableFragments }},
-	{name: "MAXSEG", opt: optMaxSeg, set: words(0, 900), other: words(0, 0), see: func(c *sctp.Config) bool { return c.MaxSegment == 900 }},
-	{name: "MAXSEG as an int", opt: optMaxSeg, set: words(901), other: words(0), see: func(c *sctp.Config) bool { return c.MaxSegment == 901 }},
-	{name: "MAX_BURST", opt: optMaxBurst, set: words(0, 9), other: words(0, 4), see: func(c *sctp.Config) bool { return c.MaxBurst == 9 }},
-	{name: "MAX_BURST as an int", opt: optMaxBurst, set: words(9), other: words(4), see: func(c *sctp.Config) bool { return c.MaxBurst == 9 }},
-	{name: "no MAX_BURST", opt: optMaxBurst, set: words(0, 0), other: words(0, 4), see: func(c *sctp.Config) bool { return c.MaxBurst < 0 }},
-	{name: "PARTIAL_DELIVERY_POINT", opt: optPartialDelivery, set: words(5000), other: words(0), see: func(c *sctp.Config) bool { return c.PartialDelivery == 5000 }},
-	{name: "CONTEXT", opt: optContext, set: words(0, 4), other: words(0, 0)},
-	{name: "FRAGMENT_INTERLEAVE", opt: optInterleave, set: words(2), get: words(1), other: words(0)},
-	{name: "I_WANT_MAPPED_V4_ADDR", opt: optMappedV4, set: words(0), other: words(1)},
-	{name: "ADAPTATION_LAYER", opt: optAdaptation, set: words(7), other: words(0), told: true, see: func(c *sctp.Config) bool { return c.Adaptation != nil && *c.Adaptation == 7 }},
-	{name: "SACK", opt: optDelayedSack, set: words(0, 100, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
-	{name: "SACK, as late as may be", opt: optDelayedSack, set: words(0, 500, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 500*ms }},
-	{name: "SACK, the delay alone", opt: optDelayedSack, set: words(0, 100, 0), get: words(0, 100, 2),
-		other: words(0, 200, 2),
+	{name: "NODELAY", opt: optNoDelay, set: uint32s(1), other: uint32s(0), see: func(c *sctp.Config) bool { return c.NoDelay }},
+	{name: "NODELAY, as any other number", opt: optNoDelay, set: uint32s(7), get: uint32s(1), other: uint32s(0), see: func(c *sctp.Config) bool { return c.NoDelay }},
+	{name: "DISABLE_FRAGMENTS", opt: optDisableFragments, set: uint32s(1), other: uint32s(0), see: func(c *sctp.Config) bool { return c.DisableFragments }},
+	{name: "MAXSEG", opt: optMaxSeg, set: uint32s(0, 900), other: uint32s(0, 0), see: func(c *sctp.Config) bool { return c.MaxSegment == 900 }},
+	{name: "MAXSEG as an int", opt: optMaxSeg, set: uint32s(901), other: uint32s(0), see: func(c *sctp.Config) bool { return c.MaxSegment == 901 }},
+	{name: "MAX_BURST", opt: optMaxBurst, set: uint32s(0, 9), other: uint32s(0, 4), see: func(c *sctp.Config) bool { return c.MaxBurst == 9 }},
+	{name: "MAX_BURST as an int", opt: optMaxBurst, set: uint32s(9), other: uint32s(4), see: func(c *sctp.Config) bool { return c.MaxBurst == 9 }},
+	{name: "no MAX_BURST", opt: optMaxBurst, set: uint32s(0, 0), other: uint32s(0, 4), see: func(c *sctp.Config) bool { return c.MaxBurst < 0 }},
+	{name: "PARTIAL_DELIVERY_POINT", opt: optPartialDelivery, set: uint32s(5000), other: uint32s(0), see: func(c *sctp.Config) bool { return c.PartialDelivery == 5000 }},
+	{name: "CONTEXT", opt: optContext, set: uint32s(0, 4), other: uint32s(0, 0)},
+	{name: "FRAGMENT_INTERLEAVE", opt: optInterleave, set: uint32s(2), get: uint32s(1), other: uint32s(0)},
+	{name: "I_WANT_MAPPED_V4_ADDR", opt: optMappedV4, set: uint32s(0), other: uint32s(1)},
+	{name: "ADAPTATION_LAYER", opt: optAdaptation, set: uint32s(7), other: uint32s(0), told: true, see: func(c *sctp.Config) bool { return c.Adaptation != nil && *c.Adaptation == 7 }},
+	{name: "SACK", opt: optDelayedSack, set: uint32s(0, 100, 2), other: uint32s(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
+	{name: "SACK, as late as may be", opt: optDelayedSack, set: uint32s(0, 500, 2), other: uint32s(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 500*ms }},
+	{name: "SACK, the delay alone", opt: optDelayedSack, set: uint32s(0, 100, 0), get: uint32s(0, 100, 2),
+		other: uint32s(0, 200, 2),
 		see:   func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
-	{name: "SACK, every packet", opt: optDelayedSack, set: words(0, 0, 1), get: words(0, 0, 1), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
-	{name: "SACK, every tenth packet", opt: optDelayedSack, set: words(0, 150, 10), get: words(0, 150, 2),
-		other: words(0, 200, 2),
+	{name: "SACK, every packet", opt: optDelayedSack, set: uint32s(0, 0, 1), get: uint32s(0, 0, 1), other: uint32s(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
+	{name: "SACK, every tenth packet", opt: optDelayedSack, set: uint32s(0, 150, 10), get: uint32s(0, 150, 2),
+		other: uint32s(0, 200, 2),
 		see:   func(c *sctp.Config) bool { return c.SackDelay == 150*ms }},
-	{name: "SACK, neither", opt: optDelayedSack, set: words(0, 0, 0), get: words(0, 200, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 200*ms }},
-	{name: "SACK, as a sctp_assoc_value", opt: optDelayedSack, set: words(0, 50), other: words(0, 200), see: func(c *sctp.Config) bool { return c.SackDelay == 50*ms }},
-	{name: "SACK, as a sctp_assoc_value of 0", opt: optDelayedSack, set: words(0, 0), other: words(0, 200), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
-	{name: "INITMSG", opt: optInitMsg, set: halves(20, 30, 3, 500), other: halves(10, 65535, 8, 60000), told: true,
+	{name: "SACK, neither", opt: optDelayedSack, set: uint32s(0, 0, 0), get: uint32s(0, 200, 2), other: uint32s(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 200*ms }},
+	{name: "SACK, as a sctp_assoc_value", opt: optDelayedSack, set: uint32s(0, 50), other: uint32s(0, 200), see: func(c *sctp.Config) bool { return c.SackDelay == 50*ms }},
+	{name: "SACK, as a sctp_assoc_value of 0", opt: optDelayedSack, set: uint32s(0, 0), other: uint32s(0, 200), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
+	{name: "INITMSG", opt: optInitMsg, set: uint16s(20, 30, 3, 500), other: uint16s(10, 65535, 8, 60000), told: true,
 		see: func(c *sctp.Config) bool {
 			return c.OutStreams == 20 && c.InStreams == 30 && c.MaxInitRetrans == 3 && c.MaxInitRTO == 500*ms
 		}},
-	{name: "INITMSG, some of it", opt: optInitMsg, set: halves(0, 40, 0, 0), get: halves(10, 40, 8, 60000),
-		other: halves(10, 65535, 8, 60000), told: true,
+	{name: "INITMSG, some of it", opt: optInitMsg, set: uint16s(0, 40, 0, 0), get: uint16s(10, 40, 8, 60000),
+		other: uint16s(10, 65535, 8, 60000), told: true,
 		see: func(c *sctp.Config) bool { return c.OutStreams == 10 && c.InStreams == 40 && c.MaxInitRetrans == 8 }},
 	{name: "DEFAULT_SEND_PARAM", opt: optDefaultSend,
 		set: (&SndRcvInfo{Stream: 1, SSN: 2, Flags: flagUnordered, PPID: 3, Context: 4, TTL: 5, TSN: 6, CumTSN: 7,
 			AssocID: 8}).AppendTo(nil),
 		get:   (&SndRcvInfo{Stream: 1, Flags: flagUnordered, PPID: 3, Context: 4, TTL: 5}).AppendTo(nil),
 		other: make([]byte, SndRcvInfoSize)},
-	{name: "DEFAULT_SNDINFO", opt: optDefaultSndInfo, set: append(halves(1, flagUnordered), words(3, 4, 8)...),
-		get:   append(halves(1, flagUnordered), words(3, 4, 0)...),
+	{name: "DEFAULT_SNDINFO", opt: optDefaultSndInfo, set: append(uint16s(1, flagUnordered), uint32s(3, 4, 8)...),
+		get:   append(uint16s(1, flagUnordered), uint32s(3, 4, 0)...),
 		other: make([]byte, 16)},
 	{name: "EVENTS", opt: optEvents, set: []byte{1, 0, 2, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1}, get: []byte{1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1}, other: make([]byte, 14)},
 	{name: "PEER_ADDR_PARAMS", opt: optPeerAddrParams,
@@ -134,21 +134,21 @@ var optionRows = []optionRow{
 			return c.HeartbeatInterval == 7*time.Second && c.PathMaxRetrans == 3 && c.MTU == 1400 &&
 				c.SackDelay == 500*ms
 		}},
-	{name: "ASSOCINFO", opt: optAssocInfo, set: append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...),
-		get:   append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...),
-		other: append(append(words(0), halves(10, 0)...), words(0, 0, 60000)...),
+	{name: "ASSOCINFO", opt: optAssocInfo, set: append(append(uint32s(0), uint16s(4, 0)...), uint32s(0, 0, 9000)...),
+		get:   append(append(uint32s(0), uint16s(4, 0)...), uint32s(0, 0, 9000)...),
+		other: append(append(uint32s(0), uint16s(10, 0)...), uint32s(0, 0, 60000)...),
 		see:   func(c *sctp.Config) bool { return c.AssocMaxRetrans == 4 }},
 }
 
-func (row *optionRow) want() []byte {
+func (row *optionRow) wantedValue() []byte {
 	if row.get == nil {
 		return row.set
 	}
 	return row.get
 }
 
-// has checks that an option is read back, and no octet beyond it is touched.
-func (row *optionRow) has(t *testing.T, when string, s *Socket, want []byte) {
+// checkOption checks that an option is read back, and no octet beyond it is touched.
+func (row *optionRow) checkOption(t *testing.T, when string, s *Socket, want []byte) {
 	t.Helper()
 	b := bytes.Repeat([]byte{0xee}, len(want)+9)[:len(want)]
 	if row.opt == optPeerAddrParams {
@@ -163,8 +163,8 @@ func (row *optionRow) has(t *testing.T, when string, s *Socket, want []byte) {
 		bytes.Equal(b[n : n+9][:9], bytes.Repeat([]byte{0xee}, 9)), "%s: % x, %v; want % x", when, b, err, want)
 }
 
-// holds checks that the association of a socket has it.
-func (row *optionRow) holds(t *testing.T, when string, s *Socket) {
+// checkAssoc checks that the association of a socket has it.
+func (row *optionRow) checkAssoc(t *testing.T, when string, s *Socket) {
 	t.Helper()
 	var cfg sctp.Config
 	must.OK(t, s.conn.Reconfigure(func(c *sctp.Config) { cfg = *c }))
@@ -196,41 +196,41 @@ func TestOptionsHoldWheneverTheyAreSet(t *testing.T) {
 			}
 			before, first, second := socket(), socket(), socket()
 			set(before)
-			row.has(t, "set before Listen", before, row.want())
+			row.checkOption(t, "set before Listen", before, row.wantedValue())
 			must.OK(t, before.Bind(RawAddrs(home, 0), false))
 			must.OK(t, before.Listen())
-			row.has(t, "of the listener", before, row.want())
+			row.checkOption(t, "of the listener", before, row.wantedValue())
 			s := accept(before, first)
 			defer s.Close()
-			row.has(t, "of one that is accepted, set before Listen", s, row.want())
-			row.holds(t, "of one that is accepted, set before Listen", s)
-			row.has(t, "of the peer, on which nobody has set it", first, row.other)
+			row.checkOption(t, "of one that is accepted, set before Listen", s, row.wantedValue())
+			row.checkAssoc(t, "of one that is accepted, set before Listen", s)
+			row.checkOption(t, "of the peer, on which nobody has set it", first, row.other)
 
 			set(second)
-			row.has(t, "set before Connect", second, row.want())
+			row.checkOption(t, "set before Connect", second, row.wantedValue())
 			after := socket()
 			must.OK(t, after.Bind(RawAddrs(home, 0), false))
 			must.OK(t, after.Listen())
 			s = accept(after, second)
 			defer s.Close()
-			row.has(t, "set before Connect, once connected", second, row.want())
-			row.holds(t, "set before Connect, once connected", second)
-			row.has(t, "of one that is accepted, on which nobody has set it", s, row.other)
+			row.checkOption(t, "set before Connect, once connected", second, row.wantedValue())
+			row.checkAssoc(t, "set before Connect, once connected", second)
+			row.checkOption(t, "of one that is accepted, on which nobody has set it", s, row.other)
 			set(s)
-			row.has(t, "set on one that is accepted", s, row.want())
+			row.checkOption(t, "set on one that is accepted", s, row.wantedValue())
 			if !row.told {
-				row.holds(t, "set on one that is accepted", s)
+				row.checkAssoc(t, "set on one that is accepted", s)
 			}
-			row.has(t, "of the listener, whose accepted one had it set", after, row.other)
+			row.checkOption(t, "of the listener, whose accepted one had it set", after, row.other)
 			set(after)
 			s = accept(after, socket())
 			defer s.Close()
-			row.has(t, "of one that is accepted, set after Listen", s, row.want())
-			row.holds(t, "of one that is accepted, set after Listen", s)
+			row.checkOption(t, "of one that is accepted, set after Listen", s, row.wantedValue())
+			row.checkAssoc(t, "of one that is accepted, set after Listen", s)
 			if !row.told {
 				set(first)
-				row.has(t, "set once connected", first, row.want())
-				row.holds(t, "set once connected", first)
+				row.checkOption(t, "set once connected", first, row.wantedValue())
+				row.checkAssoc(t, "set once connected", first)
 			}
 		})
 	}
@@ -238,7 +238,7 @@ func TestOptionsHoldWheneverTheyAreSet(t *testing.T) {
 
 // What is wrong is refused by the errno of Linux, and changes nothing.
 func TestOptionsThatAreRefused(t *testing.T) {
-	a, _ := pair(t)
+	a, _ := newPair(t)
 	unknown := RawAddrs([]net.IPAddr{{IP: net.IPv4(192, 0, 2, 1)}}, 1)
 	address := func(b []byte, of []byte) []byte {
 		b = bytes.Clone(b)
@@ -250,27 +250,27 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		set  []byte
 		want syscall.Errno
 	}{
-		"RTO.Max below RTO.Min":          {optRTOInfo, words(0, 0, 10, 20), syscall.EINVAL},
-		"RTO.Initial above RTO.Max":      {optRTOInfo, words(0, 5001, 5000, 20), syscall.EINVAL},
-		"too short":                      {optRTOInfo, words(0, 0, 0), syscall.EINVAL},
-		"too long":                       {optRTOInfo, words(0, 0, 0, 0, 0), syscall.EINVAL},
+		"RTO.Max below RTO.Min":          {optRTOInfo, uint32s(0, 0, 10, 20), syscall.EINVAL},
+		"RTO.Initial above RTO.Max":      {optRTOInfo, uint32s(0, 5001, 5000, 20), syscall.EINVAL},
+		"too short":                      {optRTOInfo, uint32s(0, 0, 0), syscall.EINVAL},
+		"too long":                       {optRTOInfo, uint32s(0, 0, 0, 0, 0), syscall.EINVAL},
 		"an int that is too short":       {optNoDelay, []byte{1, 0, 0}, syscall.EINVAL},
-		"MAXSEG below that of Linux":     {optMaxSeg, words(0, 443), syscall.EINVAL},
-		"a SACK too late":                {optDelayedSack, words(0, 501, 2), syscall.EINVAL},
-		"a SACK in no structure":         {optDelayedSack, words(0), syscall.EINVAL},
+		"MAXSEG below that of Linux":     {optMaxSeg, uint32s(0, 443), syscall.EINVAL},
+		"a SACK too late":                {optDelayedSack, uint32s(0, 501, 2), syscall.EINVAL},
+		"a SACK in no structure":         {optDelayedSack, uint32s(0), syscall.EINVAL},
 		"events of a structure too long": {optEvents, make([]byte, numEvents+1), syscall.EINVAL},
 		"no events":                      {optEvents, nil, syscall.EINVAL},
-		"an event below the first": {optEvent, append(words(0), append(halves(typeData-1), 1, 0)...),
+		"an event below the first": {optEvent, append(uint32s(0), append(uint16s(typeData-1), 1, 0)...),
 			syscall.EINVAL},
 		"an event beyond the last": {optEvent,
-			append(words(0), append(halves(typeData+numEvents), 1, 0)...), syscall.EINVAL},
-		"an event in a shorter structure": {optEvent, append(words(0), append(halves(typeData), 1)...),
+			append(uint32s(0), append(uint16s(typeData+numEvents), 1, 0)...), syscall.EINVAL},
+		"an event in a shorter structure": {optEvent, append(uint32s(0), append(uint16s(typeData), 1)...),
 			syscall.EINVAL},
 		"flags that there are not": {optDefaultSend, (&SndRcvInfo{Flags: 1 << 12}).AppendTo(nil),
 			syscall.EINVAL},
-		"flags that there are not, of SNDINFO": {optDefaultSndInfo, append(halves(0, 1<<12), words(0, 0, 0)...),
+		"flags that there are not, of SNDINFO": {optDefaultSndInfo, append(uint16s(0, 1<<12), uint32s(0, 0, 0)...),
 			syscall.EINVAL},
-		"PARTIAL_DELIVERY_POINT too far": {optPartialDelivery, words(1<<20 + 1), syscall.EINVAL},
+		"PARTIAL_DELIVERY_POINT too far": {optPartialDelivery, uint32s(1<<20 + 1), syscall.EINVAL},
 		"HEARTBEATs and none": {optPeerAddrParams,
 			paramsOf(1, 0, 0, 0, sppHeartbeat|sppNoHeartbeat, 0, 0), syscall.EINVAL},
 		"a search for the MTU and none": {optPeerAddrParams, paramsOf(1, 0, 0, 0, sppPMTUD|sppNoPMTUD, 0, 0),
@@ -293,21 +293,21 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			syscall.EINVAL},
 		"a primary address of no family":     {optPrimaryAddr, make([]byte, 4+sockaddrStorageLen), syscall.EINVAL},
 		"a primary address of the peer's":    {optSetPeerPrimary, make([]byte, 4+sockaddrStorageLen), syscall.EPERM},
-		"AUTOCLOSE":                          {optAutoclose, words(1), syscall.EOPNOTSUPP},
-		"authentication":                     {optAuthChunk, words(1), syscall.EACCES},
-		"authentication, the last of it":     {optAuthChunk + 4, words(1), syscall.EACCES},
-		"the peer's chunks, only to be read": {optAuthChunk + 5, words(1), syscall.ENOPROTOOPT},
-		"authentication, taken back":         {optAuthDeactivate, words(1), syscall.EACCES},
-		"RECVRCVINFO":                        {optDefaultSndInfo - 2, words(1), syscall.ENOPROTOOPT},
-		"RECVNXTINFO":                        {optDefaultSndInfo - 1, words(1), syscall.ENOPROTOOPT},
+		"AUTOCLOSE":                          {optAutoclose, uint32s(1), syscall.EOPNOTSUPP},
+		"authentication":                     {optAuthChunk, uint32s(1), syscall.EACCES},
+		"authentication, the last of it":     {optAuthChunk + 4, uint32s(1), syscall.EACCES},
+		"the peer's chunks, only to be read": {optAuthChunk + 5, uint32s(1), syscall.ENOPROTOOPT},
+		"authentication, taken back":         {optAuthDeactivate, uint32s(1), syscall.EACCES},
+		"RECVRCVINFO":                        {optDefaultSndInfo - 2, uint32s(1), syscall.ENOPROTOOPT},
+		"RECVNXTINFO":                        {optDefaultSndInfo - 1, uint32s(1), syscall.ENOPROTOOPT},
 		"what can only be read":              {optStatus, make([]byte, 176), syscall.ENOPROTOOPT},
-		"unknown":                            {99, words(1), syscall.ENOPROTOOPT},
+		"unknown":                            {99, uint32s(1), syscall.ENOPROTOOPT},
 	} {
 		check.Equal(t, name, a.Setsockopt(row.opt, row.set), error(row.want))
 	}
 	for i := range optionRows { // nothing has changed
 		row := &optionRows[i]
-		row.has(t, row.name, a, row.other)
+		row.checkOption(t, row.name, a, row.other)
 	}
 	for name, row := range map[string]struct {
 		opt, size int
@@ -323,12 +323,13 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"own addresses, no room":     {optLocalAddrs, 23, syscall.ENOMEM},
 		"AUTOCLOSE":                  {optAutoclose, 4, syscall.EOPNOTSUPP},
 		"the number of associations": {optAssocNumber, 4, syscall.EOPNOTSUPP},
-		"peel off":                   {optPeelOff, 8, syscall.EINVAL}, "authentication": {optAuthChunk, 8, syscall.EACCES},
-		"its chunks":           {optLocalAuthChunks, 8, syscall.EACCES},
-		"its end":              {optAuthDeactivate, 8, syscall.EACCES},
-		"RECVRCVINFO":          {optDefaultSndInfo - 2, 4, syscall.ENOPROTOOPT},
-		"what can only be set": {optBindAdd, 16, syscall.ENOPROTOOPT},
-		"identifiers":          {optAssocIDs, 16, syscall.ENOPROTOOPT}, "unknown": {99, 4, syscall.ENOPROTOOPT},
+		"peel off":                   {optPeelOff, 8, syscall.EINVAL},
+		"authentication":             {optAuthChunk, 8, syscall.EACCES},
+		"its chunks":                 {optLocalAuthChunks, 8, syscall.EACCES},
+		"its end":                    {optAuthDeactivate, 8, syscall.EACCES},
+		"RECVRCVINFO":                {optDefaultSndInfo - 2, 4, syscall.ENOPROTOOPT},
+		"what can only be set":       {optBindAdd, 16, syscall.ENOPROTOOPT},
+		"identifiers":                {optAssocIDs, 16, syscall.ENOPROTOOPT}, "unknown": {99, 4, syscall.ENOPROTOOPT},
 		"of an address of no family": {optPeerAddrInfo, 152, syscall.EINVAL},
 	} {
 		_, err := a.Getsockopt(row.opt, make([]byte, row.size))
@@ -340,19 +341,21 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		_, err := s.Getsockopt(opt, make([]byte, 300))
 		check.Equal(t, name+" without an association", err, error(syscall.EINVAL))
 	}
-	same(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppHeartbeat|sppDemand, 0, 0)), error(syscall.EINVAL))
-	same(t, s.Setsockopt(optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown)),
+	checkSame(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppHeartbeat|sppDemand, 0, 0)),
 		error(syscall.EINVAL))
-	same(t, s.Setsockopt(optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown)), error(syscall.EINVAL))
+	checkSame(t, s.Setsockopt(optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown)),
+		error(syscall.EINVAL))
+	checkSame(t, s.Setsockopt(optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown)),
+		error(syscall.EINVAL))
 	must.OK(t, s.Close())
-	same(t, s.Setsockopt(optNoDelay, words(1)), error(syscall.EBADF))
+	checkSame(t, s.Setsockopt(optNoDelay, uint32s(1)), error(syscall.EBADF))
 	_, err := s.Getsockopt(optNoDelay, make([]byte, 4))
-	same(t, err, error(syscall.EBADF))
+	checkSame(t, err, error(syscall.EBADF))
 }
 
 // Each event is subscribed to alone, by either option, and read by both.
 func TestEventsBitByBit(t *testing.T) {
-	event := func(i int, on byte) []byte { return append(words(0), append(halves(typeData+i), on, 0)...) }
+	event := func(i int, on byte) []byte { return append(uint32s(0), append(uint16s(typeData+i), on, 0)...) }
 	for i := range numEvents {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			s := NewSocket(false, false)
@@ -361,7 +364,7 @@ func TestEventsBitByBit(t *testing.T) {
 				t.Helper()
 				got := make([]byte, numEvents)
 				must.Get(s.Getsockopt(optEvents, got))(t)
-				same(t, got, want)
+				checkSame(t, got, want)
 				for j := range numEvents {
 					one := event(j, 0xee)
 					n := must.Get(s.Getsockopt(optEvent, one))(t)
@@ -389,7 +392,7 @@ func TestEventsBitByBit(t *testing.T) {
 
 // States of associations are those that both packages name, states of addresses those of Linux.
 func TestStatesByTheirNumbers(t *testing.T) {
-	a, _ := pair(t)
+	a, _ := newPair(t)
 	for state, want := range map[sctp.State]int{sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4,
 		sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
 		sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9} {
@@ -402,7 +405,7 @@ func TestStatesByTheirNumbers(t *testing.T) {
 		p.State, p.Cwnd, p.SRTT, p.RTO, p.MTU = state, 11, 22*ms, 33*ms, 44+28
 		a.appendAddrInfo(a.conn, &p, &f)
 		check.That(t, len(f) == sizePeerAddrInfo &&
-			bytes.Equal(f[4+sockaddrStorageLen:], words(want, 11, 22, 33, 44+28)), "%v: % x", state,
+			bytes.Equal(f[4+sockaddrStorageLen:], uint32s(want, 11, 22, 33, 44+28)), "%v: % x", state,
 			f[4+sockaddrStorageLen:])
 	}
 }
@@ -429,6 +432,6 @@ func TestOptionsInOtherLengths(t *testing.T) {
 	}
 	_, err := s.Getsockopt(optContext, make([]byte, 4)) // which has no older form
 	check.Equal(t, "CONTEXT as an int", err, error(syscall.EINVAL))
-	_, err = s.Getsockopt(optEvent, append(append(words(0), halves(typeData-1)...), 0, 0))
+	_, err = s.Getsockopt(optEvent, append(append(uint32s(0), uint16s(typeData-1)...), 0, 0))
 	check.Equal(t, "an event below the first", err, error(syscall.EINVAL))
 }

@@ -15,7 +15,7 @@ import (
 // What a program sets on the descriptor holds for the socket, which is found by it and by a dup of
 // it, and for what follows.
 func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
-	l, at := listen(t)
+	l, at := listenSocket(t)
 	var dup int
 	must.OK(t, l.Control(func(fd uintptr) {
 		must.OK(t, unix.SetsockoptTimeval(int(fd), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 1000}))
@@ -23,30 +23,30 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 		dup = must.Get(unix.Dup(int(fd)))(t)
 	}))
 	defer unix.Close(dup)
-	same(t, Find(dup), l)
+	checkSame(t, Find(dup), l)
 	_, err := l.Accept()
-	same(t, err, error(syscall.EAGAIN))
+	checkSame(t, err, error(syscall.EAGAIN))
 	must.OK(t, l.SetNonblock(true))
 	_, err = l.Accept()
-	same(t, err, error(syscall.EAGAIN))
+	checkSame(t, err, error(syscall.EAGAIN))
 
 	c := NewSocket(false, false)
 	must.OK(t, c.SetBuffer(false, 9000))
-	same(t, must.Get(c.Buffer(false))(t), 18000) // as Linux counts
+	checkSame(t, must.Get(c.Buffer(false))(t), 18000) // as Linux counts
 	must.OK(t, c.Control(func(fd uintptr) {
-		same(t, Find(int(fd)), c)
+		checkSame(t, Find(int(fd)), c)
 		must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
 		must.OK(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, 46<<2))
 	}))
 	must.Get(c.Connect(at))(t)
 	s := must.Get(l.Accept())(t)
-	same(t, c.conn.Stats().RecvWindow, 18000)
-	same(t, c.conn.Paths()[0].DSCP, uint8(46))
+	checkSame(t, c.conn.Stats().RecvWindow, 18000)
+	checkSame(t, c.conn.Paths()[0].DSCP, uint8(46))
 	must.OK(t, c.Close())
-	same(t, read(s, 9), recv{err: syscall.ECONNRESET})
+	checkSame(t, readSocket(s, 9), recv{err: syscall.ECONNRESET})
 	fd := must.Get(s.Descriptor())(t)
 	must.OK(t, s.Close())
-	same(t, Find(fd), (*Socket)(nil))
+	checkSame(t, Find(fd), (*Socket)(nil))
 
 	for _, kind := range []struct{ v6, v6only bool }{{false, false}, {true, false}, {true, true}} {
 		s := NewSocket(kind.v6, kind.v6only)
@@ -83,10 +83,10 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 
 	twice := l.Dup()
 	must.OK(t, l.Close())
-	same(t, twice.Closed(), false)
+	checkSame(t, twice.Closed(), false)
 	must.OK(t, twice.Close())
-	same(t, Find(dup), (*Socket)(nil))
-	same(t, twice.Control(nil), error(syscall.EBADF))
+	checkSame(t, Find(dup), (*Socket)(nil))
+	checkSame(t, twice.Control(nil), error(syscall.EBADF))
 }
 
 // What is set on a listener's descriptor is on those of the sockets that it accepts, and a socket
@@ -139,7 +139,7 @@ func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
 		must.OK(t, l.Close())
 	}
 	s := NewSocket(false, false)
-	must.OK(t, s.Setsockopt(optPartialDelivery, words(15_000)))
+	must.OK(t, s.Setsockopt(optPartialDelivery, uint32s(15_000)))
 	must.OK(t, s.SetBuffer(true, 4000))
 	check.Equal(t, "the point of partial delivery, with a smaller send buffer", s.opts.cfg.PartialDelivery, 15_000)
 	must.OK(t, s.SetBuffer(false, 5000))
@@ -181,7 +181,7 @@ func TestDescriptorsThatFail(t *testing.T) {
 	s = NewSocket(false, false)
 	must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}))
 	fd, err = s.Descriptor()
-	bind := s.Bind(at(0, "192.0.2.1"), false)
+	bind := s.Bind(sockaddrs(0, "192.0.2.1"), false)
 	_, found := s.Buffer(true)
 	must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	check.That(t, fd == -1 && err == syscall.EMFILE, "no descriptor is left: %d, %v", fd, err)

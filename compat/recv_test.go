@@ -14,17 +14,17 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// now is read for one who does not wait.
-func now(t *testing.T, s *Socket, octets int) recv {
+// readNow is read for one who does not wait.
+func readNow(t *testing.T, s *Socket, octets int) recv {
 	t.Helper()
 	must.OK(t, s.SetNonblock(true))
 	defer func() { must.OK(t, s.SetNonblock(false)) }()
-	return read(s, octets)
+	return readSocket(s, octets)
 }
 
-// long returns an association over which b takes 20,000 octets at a time, and the point from which
+// longMessagePair returns an association over which b takes 20,000 octets at a time, and the point from which
 // on it reads messages in pieces.
-func long(t *testing.T) (a, b *Socket) {
+func longMessagePair(t *testing.T) (a, b *Socket) {
 	l := NewSocket(false, false)
 	must.OK(t, l.SetBuffer(false, 10_000))
 	must.OK(t, l.Setsockopt(optPartialDelivery, nativeOrder.AppendUint32(nil, 3000)))
@@ -45,43 +45,45 @@ func TestTheEndOfARecordIsMarked(t *testing.T) {
 	for name, row := range map[string]func(t *testing.T, a, b *Socket){
 		"a message that fits": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send([]byte("hello"), nil))(t)
-			same(t, read(b, 5), whole("hello"))
+			checkSame(t, readSocket(b, 5), wholeMessage("hello"))
 		},
 		"a message in parts, as long as the octets": func(t *testing.T, a, b *Socket) {
 			for range 2 { // at the second it is known that the program reads so
 				must.Get(a.Send([]byte("hello"), nil))(t)
-				same(t, []recv{read(b, 2), read(b, 2), read(b, 1)}, []recv{{"he", 0, nil}, {"ll", 0, nil}, whole("o")})
+				checkSame(t, []recv{readSocket(b, 2), readSocket(b, 2), readSocket(b, 1)},
+					[]recv{{"he", 0, nil}, {"ll", 0, nil}, wholeMessage("o")})
 			}
 		},
 		"a message in parts of different lengths": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send([]byte("hi"), nil))(t)
-			read(b, 1)
-			read(b, 1)
+			readSocket(b, 1)
+			readSocket(b, 1)
 			must.Get(a.Send(bytes.Repeat([]byte("x"), 2*partialReadOctets), nil))(t)
 			for i, octets := range []int{1, partialReadOctets - 1, partialReadOctets - 1} {
-				r := read(b, octets)
+				r := readSocket(b, octets)
 				check.That(t, len(r.text) == octets && r.flags == 0, "part %d: %d octets, flags %#x", i, len(r.text),
 					r.flags)
 			}
-			same(t, read(b, 99), whole("x"))
+			checkSame(t, readSocket(b, 99), wholeMessage("x"))
 		},
 		"a notification in parts": func(t *testing.T, a, b *Socket) {
-			subscribe(t, a, eventSenderDry)
-			same(t, []int{read(a, 11).flags, read(a, 1).flags}, []int{MsgNotification, MsgNotification | MsgEOR})
-			subscribe(t, a, eventSenderDry)
-			same(t, read(a, 12).flags, MsgNotification|MsgEOR)
+			subscribeEvents(t, a, eventSenderDry)
+			checkSame(t, []int{readSocket(a, 11).flags, readSocket(a, 1).flags},
+				[]int{MsgNotification, MsgNotification | MsgEOR})
+			subscribeEvents(t, a, eventSenderDry)
+			checkSame(t, readSocket(a, 12).flags, MsgNotification|MsgEOR)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b := pair(t)
+			a, b := newPair(t)
 			row(t, a, b)
 		})
 	}
-	a, b := long(t) // what is longer than the buffer comes in pieces as it arrives
+	a, b := longMessagePair(t) // what is longer than the buffer comes in pieces as it arrives
 	go a.Send(bytes.Repeat([]byte("x"), 200_000), nil)
 	got, ends := 0, 0
 	for got < 200_000 {
-		r := read(b, 300_000)
+		r := readSocket(b, 300_000)
 		got += len(r.text)
 		ends += r.flags / MsgEOR
 		check.That(t, r.err == nil && (r.flags == MsgEOR) == (got == 200_000), "%d octets so far, flags %#x, %v", got,
@@ -93,11 +95,11 @@ func TestTheEndOfARecordIsMarked(t *testing.T) {
 // The end of a message that was read in part will not come: the program hears of it, before
 // anything else.
 func TestAMessageThatIsCutOffIsReported(t *testing.T) {
-	a, b := long(t)
-	subscribe(t, b, eventPartial, eventAssociation, eventSenderDry)
-	read(b, 99) // sender dry
+	a, b := longMessagePair(t)
+	subscribeEvents(t, b, eventPartial, eventAssociation, eventSenderDry)
+	readSocket(b, 99) // sender dry
 	go a.Send(bytes.Repeat([]byte("x"), 200_000), &SndRcvInfo{Stream: 3})
-	first := read(b, 2000)
+	first := readSocket(b, 2000)
 	check.That(t, len(first.text) == 2000 && first.flags == 0, "%d octets, flags %#x", len(first.text), first.flags)
 
 	// Notifications wait for the end, and nothing turns in circles for them.
@@ -106,14 +108,14 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	check.That(t, !b.readWaits.lookAgain && b.readWaits.armedDeadline.IsZero(),
 		"a call that waits for the end of the message is woken for a notification: %+v", b.readWaits.armedDeadline)
 	b.readWaits.mu.Unlock()
-	for read := now(t, b, 100_000); read.err != syscall.EAGAIN; read = now(t, b, 100_000) {
+	for read := readNow(t, b, 100_000); read.err != syscall.EAGAIN; read = readNow(t, b, 100_000) {
 		check.That(t, read.err == nil && read.flags == 0, "flags %#x, %v: amid a message", read.flags, read.err)
 	}
 
 	a.conn.Abort("why")
-	last := read(b, 99)
+	last := readSocket(b, 99)
 	for last.flags == 0 && last.err == nil { // what has come since
-		last = read(b, 100_000)
+		last = readSocket(b, 100_000)
 	}
 	var f structWriter
 	f.appendUint16(typePartialDelivery)
@@ -123,26 +125,26 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	f.appendUint32(int(b.assocID))
 	f.appendUint32(3) // the stream
 	f.appendUint32(0) // its first message
-	same(t, last, recv{string(f), MsgNotification | MsgEOR, nil})
+	checkSame(t, last, recv{string(f), MsgNotification | MsgEOR, nil})
 	b.notifications.mu.Lock()
 	check.That(t, !b.notifications.midMessage, "notifications wait for the end of the message for ever")
 	b.notifications.mu.Unlock()
-	dry := read(b, 99)
+	dry := readSocket(b, 99)
 	check.That(t, dry.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(dry.text)) == typeSenderDry,
 		"%q, %#x", dry.text, dry.flags)
-	lost := read(b, 99)
+	lost := readSocket(b, 99)
 	check.That(t, lost.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(lost.text)) == typeAssocChange,
 		"%q, %#x", lost.text, lost.flags)
-	same(t, read(b, 99).err, error(syscall.ECONNRESET))
+	checkSame(t, readSocket(b, 99).err, error(syscall.ECONNRESET))
 
-	a, b = long(t) // without a subscription there is no word of it
+	a, b = longMessagePair(t) // without a subscription there is no word of it
 	go a.Send(bytes.Repeat([]byte("x"), 200_000), nil)
-	read(b, 2000)
+	readSocket(b, 2000)
 	a.conn.Abort("why")
-	for last = read(b, 100_000); last.err == nil; last = read(b, 100_000) {
-		same(t, last.flags, 0)
+	for last = readSocket(b, 100_000); last.err == nil; last = readSocket(b, 100_000) {
+		checkSame(t, last.flags, 0)
 	}
-	same(t, last.err, error(syscall.ECONNRESET))
+	checkSame(t, last.err, error(syscall.ECONNRESET))
 }
 
 // A program that asks to be told that nothing is to be sent is told at once where that is so (RFC
@@ -160,84 +162,84 @@ func TestSenderDryAtTheSubscription(t *testing.T) {
 	none := recv{err: syscall.EAGAIN}
 	for name, row := range map[string]func(t *testing.T, a, b *Socket){
 		"by SCTP_EVENTS": func(t *testing.T, a, b *Socket) {
-			subscribe(t, a, eventSenderDry)
-			same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+			subscribeEvents(t, a, eventSenderDry)
+			checkSame(t, []recv{readSocket(a, 99), readNow(t, a, 99)}, []recv{dry(t, a), none})
 		},
 		"by SCTP_EVENT": func(t *testing.T, a, b *Socket) {
 			must.OK(t, a.Setsockopt(optEvent, one(eventSenderDry, 1)))
-			same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+			checkSame(t, []recv{readSocket(a, 99), readNow(t, a, 99)}, []recv{dry(t, a), none})
 		},
 		"of the side that was accepted": func(t *testing.T, a, b *Socket) {
-			subscribe(t, b, eventSenderDry)
-			same(t, []recv{read(b, 99), now(t, b, 99)}, []recv{dry(t, b), none})
+			subscribeEvents(t, b, eventSenderDry)
+			checkSame(t, []recv{readSocket(b, 99), readNow(t, b, 99)}, []recv{dry(t, b), none})
 		},
 		"again": func(t *testing.T, a, b *Socket) {
 			for range 2 {
-				subscribe(t, a, eventSenderDry)
-				same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+				subscribeEvents(t, a, eventSenderDry)
+				checkSame(t, []recv{readSocket(a, 99), readNow(t, a, 99)}, []recv{dry(t, a), none})
 			}
 		},
 		"twice before it is read": func(t *testing.T, a, b *Socket) {
-			subscribe(t, a, eventSenderDry)
-			subscribe(t, a, eventSenderDry)
-			same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+			subscribeEvents(t, a, eventSenderDry)
+			subscribeEvents(t, a, eventSenderDry)
+			checkSame(t, []recv{readSocket(a, 99), readNow(t, a, 99)}, []recv{dry(t, a), none})
 		},
 		"not by another event": func(t *testing.T, a, b *Socket) {
-			subscribe(t, a, eventShutdown)
+			subscribeEvents(t, a, eventShutdown)
 			must.OK(t, a.Setsockopt(optEvent, one(eventAssociation, 1)))
-			same(t, now(t, a, 99), none)
+			checkSame(t, readNow(t, a, 99), none)
 		},
 		"not by a structure that does not know it": func(t *testing.T, a, b *Socket) {
 			must.OK(t, a.Setsockopt(optEvents, make([]byte, eventSenderDry)))
 			must.OK(t, a.Setsockopt(optEvents, make([]byte, 1)))
-			same(t, now(t, a, 99), none)
+			checkSame(t, readNow(t, a, 99), none)
 		},
 		"not when it is taken back": func(t *testing.T, a, b *Socket) {
 			must.OK(t, a.Setsockopt(optEvent, one(eventSenderDry, 0)))
-			subscribe(t, a)
-			same(t, now(t, a, 99), none)
+			subscribeEvents(t, a)
+			checkSame(t, readNow(t, a, 99), none)
 		},
 		"not while something is on its way": func(t *testing.T, a, b *Socket) {
 			b.conn.Gate().Lock() // nothing is acknowledged
 			must.Get(a.Send([]byte("x"), nil))(t)
-			subscribe(t, a, eventSenderDry)
-			got := now(t, a, 99)
+			subscribeEvents(t, a, eventSenderDry)
+			got := readNow(t, a, 99)
 			b.conn.Gate().Unlock()
-			same(t, []recv{got, read(a, 99), now(t, a, 99)}, []recv{none, dry(t, a), none})
+			checkSame(t, []recv{got, readSocket(a, 99), readNow(t, a, 99)}, []recv{none, dry(t, a), none})
 		},
 		"wakes a call that waits": func(t *testing.T, a, b *Socket) {
 			got := make(chan recv)
-			go func() { got <- read(a, 99) }()
-			subscribe(t, a, eventSenderDry)
-			same(t, <-got, dry(t, a))
+			go func() { got <- readSocket(a, 99) }()
+			subscribeEvents(t, a, eventSenderDry)
+			checkSame(t, <-got, dry(t, a))
 		},
 		"not of an association that has ended": func(t *testing.T, a, b *Socket) {
 			a.conn.Abort("")
-			subscribe(t, a, eventSenderDry)
-			same(t, read(a, 99).flags, 0)
+			subscribeEvents(t, a, eventSenderDry)
+			checkSame(t, readSocket(a, 99).flags, 0)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b := pair(t)
+			a, b := newPair(t)
 			row(t, a, b)
 		})
 	}
-	l, at := listen(t)
+	l, at := listenSocket(t)
 	s := NewSocket(false, false)
 	defer s.Close()
-	subscribe(t, s, eventSenderDry)
+	subscribeEvents(t, s, eventSenderDry)
 	must.Get(s.Connect(at))(t)
 	b := must.Get(l.Accept())(t)
 	defer b.Close()
-	same(t, now(t, s, 99), none) // before there was an association, nothing
+	checkSame(t, readNow(t, s, 99), none) // before there was an association, nothing
 	must.Get(s.Send([]byte("x"), nil))(t)
-	same(t, []recv{read(s, 99), read(b, 9)}, []recv{dry(t, s), whole("x")})
+	checkSame(t, []recv{readSocket(s, 99), readSocket(b, 9)}, []recv{dry(t, s), wholeMessage("x")})
 }
 
 // Each field of sctp_sndrcvinfo is what RFC 6458 section 5.3.2 says of the receiving side.
 func TestTheInfoOfAMessage(t *testing.T) {
-	a, b := pair(t)
-	subscribe(t, b, eventData)
+	a, b := newPair(t)
+	subscribeEvents(t, b, eventData)
 	info := func() (in SndRcvInfo) {
 		_, told, _, err := b.Recv(make([]byte, 9), &in)
 		check.That(t, told && err == nil, "%v, %v", told, err)
@@ -254,7 +256,8 @@ func TestTheInfoOfAMessage(t *testing.T) {
 		must.Get(a.Send([]byte("x"), &sent))(t)
 		ssn := []uint16{0, 0, 1, 0, 1, 2}[i]
 		tsn := first.TSN + 1 + uint32(i)
-		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID,
+		checkSame(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered,
+			PPID:    sent.PPID,
 			Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.assocID})
 	}
 	// The cumulative TSN is that of now, beyond the message that is read; and each part of one has
@@ -271,7 +274,7 @@ func TestTheInfoOfAMessage(t *testing.T) {
 		must.OK(t, err)
 		check.That(t, in.TSN == tsn && in.CumTSN == tsn+1 && in.SSN == 3, "%+v, want TSN %d", in, tsn)
 	}
-	same(t, info().TSN, tsn+1)
+	checkSame(t, info().TSN, tsn+1)
 }
 
 // A message that fails comes back with what it was sent with.
@@ -279,10 +282,10 @@ func TestAFailedMessageComesBack(t *testing.T) {
 	for name, events := range map[string][]int{"the older notification": {eventSendFailure},
 		"the newer": {eventSendFailed}, "both": {eventSendFailure, eventSendFailed}} {
 		t.Run(name, func(t *testing.T) {
-			l, at := listen(t)
+			l, at := listenSocket(t)
 			a := NewSocket(false, false)
 			a.opts.cfg.RFC9260 = true // what has a TSN is sent
-			subscribe(t, a, events...)
+			subscribeEvents(t, a, events...)
 			must.OK(t, a.Setsockopt(optNoDelay, []byte{1, 0, 0, 0}))
 			must.Get(a.Connect(at))(t)
 			b := must.Get(l.Accept())(t)
@@ -315,16 +318,16 @@ func TestAFailedMessageComesBack(t *testing.T) {
 					f.appendUint32(int(a.assocID))
 					f = append(f, text...)
 					nativeOrder.PutUint32(f[4:], uint32(len(f)))
-					same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
+					checkSame(t, readSocket(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
 				}
 			}
-			r := read(a, 99)
+			r := readSocket(a, 99)
 			check.That(t, r.err != nil && r.err != io.EOF, "behind them: %+v", r)
 		})
 	}
 	t.Run("that was never sent", func(t *testing.T) {
-		a, b := long(t)
-		subscribe(t, a, eventSendFailure)
+		a, b := longMessagePair(t)
+		subscribeEvents(t, a, eventSendFailure)
 		must.Get(a.Send([]byte(strings.Repeat("x", 60_000)), nil))(t)                   // closes the window
 		must.Get(a.Send([]byte("late"), &SndRcvInfo{Stream: 2, TTL: 1, Context: 5}))(t) // milliseconds
 		f := newNotification(typeSendFailed, 0)                                         // SCTP_DATA_UNSENT
@@ -333,7 +336,7 @@ func TestAFailedMessageComesBack(t *testing.T) {
 		f.appendUint32(int(a.assocID))
 		f = append(f, "late"...)
 		nativeOrder.PutUint32(f[4:], uint32(len(f)))
-		same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
+		checkSame(t, readSocket(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
 		b.conn.Abort("") // which reads nothing
 	})
 }
@@ -341,16 +344,16 @@ func TestAFailedMessageComesBack(t *testing.T) {
 // What is kept of a message for programs that read it in parts is returned without asking the
 // association, and without waiting for what has not come.
 func TestPartsThatAreKept(t *testing.T) {
-	a, b := pair(t)
+	a, b := newPair(t)
 	for i, want := range []int{0, 4} { // at the second it is known that the program reads so
 		must.Get(a.Send([]byte("hello"), nil))(t)
-		same(t, read(b, 1), recv{"h", 0, nil})
+		checkSame(t, readSocket(b, 1), recv{"h", 0, nil})
 		check.Equal(t, "octets that are kept", len(b.leftover.unread), want)
 		check.That(t, b.leftover.isUseful, "it is not known, at message %d", i)
-		same(t, read(b, 9), whole("ello"))
+		checkSame(t, readSocket(b, 9), wholeMessage("ello"))
 	}
 	must.Get(a.Send([]byte("you"), nil))(t)
-	same(t, read(b, partialReadOctets), whole("you")) // a large one is read into at once
+	checkSame(t, readSocket(b, partialReadOctets), wholeMessage("you")) // a large one is read into at once
 	check.Equal(t, "octets that are kept", len(b.leftover.unread), 0)
 	// Size is 0: not all of it has come
 	p := &partialMessage{unread: []byte("rest"), info: sctp.RecvInfo{More: true, Stream: 3}}
@@ -372,9 +375,9 @@ func TestPartsThatAreKept(t *testing.T) {
 	for b.conn.Stats().Buffered < 3*partialReadOctets {
 		runtime.Gosched()
 	}
-	same(t, len(read(b, 9).text), 9)
+	checkSame(t, len(readSocket(b, 9).text), 9)
 	b.conn.Abort("")
-	got := read(b, 50_000)
+	got := readSocket(b, 50_000)
 	check.That(t, got.err != nil && got.flags == 0, "the rest of a message that was thrown away: %d octets, %v",
 		len(got.text), got.err)
 }
@@ -382,15 +385,15 @@ func TestPartsThatAreKept(t *testing.T) {
 // A call that has ended waits no more: it leaves no deadline, in either direction, and no news that
 // is old.
 func TestCallsLeaveNothing(t *testing.T) {
-	a, b := pair(t, eventSenderDry)
+	a, b := newPair(t, eventSenderDry)
 	for _, s := range []*Socket{a, b} {
 		must.OK(t, s.SetTimeout(false, time.Hour))
 		must.OK(t, s.SetTimeout(true, time.Hour))
 		must.Get(s.Send([]byte("x"), nil))(t)
 	}
-	same(t, read(b, 9), whole("x"))
+	checkSame(t, readSocket(b, 9), wholeMessage("x"))
 	for range 2 {
-		read(a, 99)
+		readSocket(a, 99)
 	}
 	for _, s := range []*Socket{a, b} {
 		check.That(t, len(s.readWaits.callEnds) == 0 && len(s.writeWaits.callEnds) == 0,

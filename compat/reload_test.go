@@ -21,9 +21,9 @@ func TestAServerIsReloaded(t *testing.T) {
 			}
 			to := func(port int) []byte {
 				if row.all {
-					return at(port, "::")
+					return sockaddrs(port, "::")
 				}
-				return at(port, address)
+				return sockaddrs(port, address)
 			}
 			server := func(port int) *Socket {
 				l := NewSocket(row.v6, false)
@@ -36,7 +36,7 @@ func TestAServerIsReloaded(t *testing.T) {
 			port := int(first.boundPort)
 			connect := func(l *Socket) (a, b *Socket) {
 				a = NewSocket(row.v6, false)
-				must.Get(a.Connect(at(port, address)))(t)
+				must.Get(a.Connect(sockaddrs(port, address)))(t)
 				b = must.Get(l.Accept())(t)
 				t.Cleanup(func() { a.conn.Abort(""); b.conn.Abort(""); a.Close(); b.Close() })
 				return a, b
@@ -44,16 +44,16 @@ func TestAServerIsReloaded(t *testing.T) {
 			speak := func(what string, a, b *Socket) {
 				t.Helper()
 				must.Get(a.Send([]byte("ping"), nil))(t)
-				check.That(t, read(b, 9) == whole("ping"), "%s: the server does not hear it", what)
+				check.That(t, readSocket(b, 9) == wholeMessage("ping"), "%s: the server does not hear it", what)
 				must.Get(b.Send([]byte("pong"), nil))(t)
-				check.That(t, read(a, 9) == whole("pong"), "%s: the client does not hear it", what)
+				check.That(t, readSocket(a, 9) == wholeMessage("pong"), "%s: the client does not hear it", what)
 			}
 			a, b := connect(first)
 			check.Equal(t, "another while it listens", server(port).Listen(), error(syscall.EADDRINUSE))
 			last := first
 			for range 2 {
 				must.OK(t, last.Close())
-				_, err := NewSocket(row.v6, false).Connect(at(port, address))
+				_, err := NewSocket(row.v6, false).Connect(sockaddrs(port, address))
 				check.Equal(t, "connect while nobody listens", err, error(syscall.ECONNREFUSED))
 				next := server(port)
 				must.OK(t, next.Listen())
@@ -65,7 +65,7 @@ func TestAServerIsReloaded(t *testing.T) {
 				last = next
 			}
 			must.OK(t, a.Close()) // which the old server's end notices, and no other
-			check.That(t, read(b, 9).err != nil, "the end of an old association is not heard")
+			check.That(t, readSocket(b, 9).err != nil, "the end of an old association is not heard")
 			c, d := connect(last)
 			speak("an association behind its end", c, d)
 		})

@@ -17,9 +17,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// reborn returns a socket that listens at port 7, and the transports of two lives of its peer.
-func reborn(t *testing.T) (l *Socket, clients [2]*sctp.Transport, link *mempair.Reborn) {
-	link = &mempair.Reborn{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
+// restartedPeer returns a socket that listens at port 7, and the transports of two lives of its peer.
+func restartedPeer(t *testing.T) (l *Socket, clients [2]*sctp.Transport, link *mempair.RestartLink) {
+	link = &mempair.RestartLink{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
 	for i := range clients {
 		la, lb := mempair.New(t, mem.Options{})
 		clients[i] = must.Get(sctp.NewTransport(la, nil))(t)
@@ -48,14 +48,14 @@ func TestTheEndOfASocketIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 		for _, unsent := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, messages unsent: %v", name, unsent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l, clients, link := reborn(t)
+					l, clients, link := restartedPeer(t)
 					to := netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), 7)
 					client := &sctp.Config{LocalPort: 5555}
 					must.Do(must.Get(clients[0].Dial(t.Context(), to, client))(t).WriteMsg([]byte("hello"),
 						sctp.SendInfo{}))(t)
 					s := must.Get(l.Accept())(t)
-					same(t, read(s, 9), whole("hello"))
-					subscribe(t, s, eventAssociation, eventSendFailure)
+					checkSame(t, readSocket(s, 9), wholeMessage("hello"))
+					subscribeEvents(t, s, eventAssociation, eventSendFailure)
 					link.Life.Store(mempair.Dead)
 					if unsent {
 						must.Get(s.Send([]byte("nobody hears it"), nil))(t)
@@ -68,7 +68,7 @@ func TestTheEndOfASocketIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 					next := must.Get(l.Accept())(t)
 					must.That(t, next.conn != s.conn, "the association of before is accepted again")
 					must.Do(c.WriteMsg([]byte("again"), sctp.SendInfo{}))(t)
-					same(t, read(next, 9), whole("again"))
+					checkSame(t, readSocket(next, 9), wholeMessage("again"))
 					must.Get(next.Send([]byte("welcome"), nil))(t)
 					buf := make([]byte, 9)
 					n := must.Get(ignoreInfo(c.ReadMsg(buf)))(t)
@@ -77,8 +77,8 @@ func TestTheEndOfASocketIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 					check.Error(t, "the association of before", s.conn.Err(), sctp.ErrSucceeded)
 					if name != "Close" {
 						var kinds []uint16
-						r := read(s, 99)
-						for ; r.flags&MsgNotification != 0; r = read(s, 99) {
+						r := readSocket(s, 99)
+						for ; r.flags&MsgNotification != 0; r = readSocket(s, 99) {
 							kinds = append(kinds, nativeOrder.Uint16([]byte(r.text)))
 						}
 						check.Error(t, "a read of it", r.err, syscall.ECONNRESET)

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 
 var home = []net.IPAddr{{IP: net.IPv4(127, 0, 0, 1)}}
 
-// listen returns a socket that listens, and what to connect to.
-func listen(t *testing.T) (*Socket, []byte) {
+// listenSocket returns a socket that listens, and what to connect to.
+func listenSocket(t *testing.T) (*Socket, []byte) {
 	l := NewSocket(false, false)
 	must.OK(t, l.Bind(RawAddrs(home, 0), false))
 	must.OK(t, l.Listen())
@@ -33,18 +33,18 @@ func listen(t *testing.T) (*Socket, []byte) {
 	return l, at
 }
 
-// pair returns both ends of an association; the client subscribes to events before it connects.
-func pair(t *testing.T, events ...int) (client, server *Socket) {
-	l, at := listen(t)
+// newPair returns both ends of an association; the client subscribes to events before it connects.
+func newPair(t *testing.T, events ...int) (client, server *Socket) {
+	l, at := listenSocket(t)
 	client = NewSocket(false, false)
-	subscribe(t, client, events...)
+	subscribeEvents(t, client, events...)
 	must.Get(client.Connect(at))(t)
 	server = must.Get(l.Accept())(t)
 	t.Cleanup(func() { client.Close(); server.Close() })
 	return client, server
 }
 
-func subscribe(t *testing.T, s *Socket, events ...int) {
+func subscribeEvents(t *testing.T, s *Socket, events ...int) {
 	var b [numEvents]byte
 	for _, e := range events {
 		b[e] = 1
@@ -52,7 +52,7 @@ func subscribe(t *testing.T, s *Socket, events ...int) {
 	must.OK(t, s.Setsockopt(optEvents, b[:]))
 }
 
-func same(t *testing.T, got, want any) {
+func checkSame(t *testing.T, got, want any) {
 	t.Helper()
 	check.That(t, reflect.DeepEqual(got, want), "%+v, want %+v", got, want)
 }
@@ -64,10 +64,10 @@ type recv struct {
 	err   error
 }
 
-// whole is what Recv returns of a message, or of its end.
-func whole(text string) recv { return recv{text, MsgEOR, nil} }
+// wholeMessage is what Recv returns of a message, or of its end.
+func wholeMessage(text string) recv { return recv{text, MsgEOR, nil} }
 
-func read(s *Socket, octets int) recv {
+func readSocket(s *Socket, octets int) recv {
 	b := make([]byte, octets)
 	n, _, flags, err := s.Recv(b, new(SndRcvInfo))
 	return recv{string(b[:n]), flags, err}
@@ -81,18 +81,19 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 		"a message longer than the buffer comes in parts": func(t *testing.T, a, b *Socket) {
 			send(t, a, "hello")
 			send(t, a, "you")
-			same(t, []recv{read(b, 3), read(b, 9), read(b, 9)}, []recv{{"hel", 0, nil}, whole("lo"), whole("you")})
+			checkSame(t, []recv{readSocket(b, 3), readSocket(b, 9), readSocket(b, 9)},
+				[]recv{{"hel", 0, nil}, wholeMessage("lo"), wholeMessage("you")})
 		},
 		"a header and then the rest, of messages of any length": func(t *testing.T, a, b *Socket) {
 			for _, octets := range []int{20, 21, 100, 2047, 2048, 2049, 20_000, 100} {
 				send(t, a, strings.Repeat("h", min(octets, 20))+strings.Repeat("b", octets-min(octets, 20)))
-				head := whole(strings.Repeat("h", 20))
+				head := wholeMessage(strings.Repeat("h", 20))
 				if octets > 20 {
 					head.flags = 0
 				}
-				same(t, read(b, 20), head)
+				checkSame(t, readSocket(b, 20), head)
 				if octets > 20 {
-					same(t, read(b, 50_000), whole(strings.Repeat("b", octets-20)))
+					checkSame(t, readSocket(b, 50_000), wholeMessage(strings.Repeat("b", octets-20)))
 				}
 			}
 		},
@@ -100,13 +101,13 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			for range 2 { // at the second it is known that the program reads so
 				send(t, a, "hello")
 				send(t, a, "you")
-				same(t, read(b, 3), recv{"hel", 0, nil})
-				same(t, read(b, 9), whole("lo"))
-				same(t, read(b, 1), recv{"y", 0, nil})
+				checkSame(t, readSocket(b, 3), recv{"hel", 0, nil})
+				checkSame(t, readSocket(b, 9), wholeMessage("lo"))
+				checkSame(t, readSocket(b, 1), recv{"y", 0, nil})
 				b.notifications.pushOctets([]byte("note"), false, &b.readWaits)
-				same(t, read(b, 1), recv{"o", 0, nil})
-				same(t, read(b, 9), whole("u"))
-				same(t, read(b, 9), recv{"note", MsgNotification | MsgEOR, nil})
+				checkSame(t, readSocket(b, 1), recv{"o", 0, nil})
+				checkSame(t, readSocket(b, 9), wholeMessage("u"))
+				checkSame(t, readSocket(b, 9), recv{"note", MsgNotification | MsgEOR, nil})
 			}
 		},
 		"several that read at a time get all there is": func(t *testing.T, a, b *Socket) {
@@ -114,7 +115,7 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			for range 3 {
 				go func() {
 					for {
-						n := len(read(b, 1).text)
+						n := len(readSocket(b, 1).text)
 						if got <- n; n == 0 {
 							return
 						}
@@ -130,17 +131,17 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			}
 			must.OK(t, b.Close())
 			for range 3 {
-				same(t, <-got, 0)
+				checkSame(t, <-got, 0)
 			}
 		},
 		"without the event of data there is no info, and with it all fields": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
 			var info SndRcvInfo
 			_, told, _, err := b.Recv(make([]byte, 9), &info)
-			same(t, told, false)
-			same(t, info, SndRcvInfo{})
+			checkSame(t, told, false)
+			checkSame(t, info, SndRcvInfo{})
 			must.OK(t, err)
-			subscribe(t, b, eventData)
+			subscribeEvents(t, b, eventData)
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
 			_, told, _, err = b.Recv(make([]byte, 9), &info)
 			must.OK(t, err)
@@ -150,74 +151,76 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 		},
 		"SO_RCVTIMEO and O_NONBLOCK end a read by EAGAIN": func(t *testing.T, a, b *Socket) {
 			within(t, b, time.Millisecond)
-			same(t, read(b, 9), recv{err: syscall.EAGAIN})
+			checkSame(t, readSocket(b, 9), recv{err: syscall.EAGAIN})
 			within(t, b, 0)
 			must.OK(t, b.SetNonblock(true))
-			same(t, read(b, 9), recv{err: syscall.EAGAIN})
+			checkSame(t, readSocket(b, 9), recv{err: syscall.EAGAIN})
 			must.OK(t, b.SetNonblock(false))
 			send(t, a, "x")
-			same(t, read(b, 9), whole("x"))
+			checkSame(t, readSocket(b, 9), wholeMessage("x"))
 		},
 		"a deadline ends a read, and goes away": func(t *testing.T, a, b *Socket) {
 			must.OK(t, b.SetReadDeadline(time.Now()))
-			same(t, read(b, 9), recv{err: os.ErrDeadlineExceeded})
+			checkSame(t, readSocket(b, 9), recv{err: os.ErrDeadlineExceeded})
 			must.OK(t, b.SetReadDeadline(time.Time{}))
 			send(t, a, "x")
-			same(t, read(b, 9), whole("x"))
+			checkSame(t, readSocket(b, 9), wholeMessage("x"))
 		},
 		"Close ends a read under way as the end of the association": func(t *testing.T, a, b *Socket) {
 			got := make(chan recv)
-			go func() { got <- read(b, 9) }()
+			go func() { got <- readSocket(b, 9) }()
 			must.OK(t, b.Close())
 			r := <-got
 			check.That(t, r.err == io.EOF || r.err == syscall.EBADF, "%v", r)
-			same(t, read(b, 9), recv{err: syscall.EBADF})
-			same(t, b.Close(), error(syscall.EBADF))
+			checkSame(t, readSocket(b, 9), recv{err: syscall.EBADF})
+			checkSame(t, b.Close(), error(syscall.EBADF))
 		},
 		"Close delivers what was sent, and then the peer reads EOF and writes EPIPE": func(t *testing.T, a, b *Socket) {
 			send(t, a, "last")
 			must.OK(t, a.Close())
-			same(t, []recv{read(b, 9), read(b, 9), read(b, 9)}, []recv{whole("last"), {err: io.EOF}, {err: io.EOF}})
+			checkSame(t, []recv{readSocket(b, 9), readSocket(b, 9), readSocket(b, 9)},
+				[]recv{wholeMessage("last"), {err: io.EOF}, {err: io.EOF}})
 			_, err := b.Send([]byte("x"), nil)
-			same(t, err, error(syscall.EPIPE))
+			checkSame(t, err, error(syscall.EPIPE))
 		},
 		"SO_LINGER of 0 aborts: ECONNRESET once, then ENOTCONN and EPIPE": func(t *testing.T, a, b *Socket) {
 			a.opts.linger = true
 			must.OK(t, a.Close())
-			same(t, []recv{read(b, 9), read(b, 9)}, []recv{{err: syscall.ECONNRESET}, {err: syscall.ENOTCONN}})
+			checkSame(t, []recv{readSocket(b, 9), readSocket(b, 9)},
+				[]recv{{err: syscall.ECONNRESET}, {err: syscall.ENOTCONN}})
 			_, err := b.Send([]byte("x"), nil)
-			same(t, err, error(syscall.EPIPE))
+			checkSame(t, err, error(syscall.EPIPE))
 		},
 		"Close with messages unread aborts": func(t *testing.T, a, b *Socket) {
-			subscribe(t, a, eventSenderDry)
-			read(a, 99) // nothing is to be sent yet
+			subscribeEvents(t, a, eventSenderDry)
+			readSocket(a, 99) // nothing is to be sent yet
 			send(t, a, "x")
-			read(a, 99) // b has it
+			readSocket(a, 99) // b has it
 			must.OK(t, b.Close())
-			same(t, read(a, 9), recv{err: syscall.ECONNRESET})
+			checkSame(t, readSocket(a, 9), recv{err: syscall.ECONNRESET})
 		},
 		"SCTP_ABORT aborts": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send([]byte("why"), &SndRcvInfo{Flags: flagAbort}))(t)
-			same(t, read(b, 9).err, error(syscall.ECONNRESET))
+			checkSame(t, readSocket(b, 9).err, error(syscall.ECONNRESET))
 		},
 		"after SCTP_EOF nothing is sent, and what comes is read": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send(nil, &SndRcvInfo{Flags: flagEOF}))(t)
 			_, err := a.Send([]byte("x"), nil)
-			same(t, err, error(syscall.EPIPE))
-			same(t, []recv{read(b, 9), read(a, 9)}, []recv{{err: io.EOF}, {err: io.EOF}})
+			checkSame(t, err, error(syscall.EPIPE))
+			checkSame(t, []recv{readSocket(b, 9), readSocket(a, 9)}, []recv{{err: io.EOF}, {err: io.EOF}})
 		},
 		"the default send parameters are those of a write without an info": func(t *testing.T, a, b *Socket) {
-			subscribe(t, b, eventData)
+			subscribeEvents(t, b, eventData)
 			want := SndRcvInfo{Stream: 5, PPID: Swap(7), Context: 9}
 			must.OK(t, a.Setsockopt(optDefaultSend, want.AppendTo(nil)))
 			got := make([]byte, SndRcvInfoSize)
 			must.Get(a.Getsockopt(optDefaultSend, got))(t)
-			same(t, ParseSndRcvInfo(got), want)
+			checkSame(t, ParseSndRcvInfo(got), want)
 			send(t, a, "x")
 			var info SndRcvInfo
 			_, _, _, err := b.Recv(got, &info)
 			must.OK(t, err)
-			same(t, [2]uint32{uint32(info.Stream), Swap(info.PPID)}, [2]uint32{5, 7})
+			checkSame(t, [2]uint32{uint32(info.Stream), Swap(info.PPID)}, [2]uint32{5, 7})
 		},
 		"what cannot be sent is told by an errno": func(t *testing.T, a, b *Socket) {
 			must.OK(t, a.Setsockopt(optDisableFragments, []byte{1, 0, 0, 0}))
@@ -239,7 +242,7 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			send(t, a, strings.Repeat("x", 200_000)) // more than a packet and the point
 			sizes, got := []int{}, 0
 			for got < 200_000 {
-				n := len(read(b, 300_000).text)
+				n := len(readSocket(b, 300_000).text)
 				sizes, got = append(sizes, n), got+n
 			}
 			check.That(t, len(sizes) > 1 && got == 200_000, "%v", sizes)
@@ -251,13 +254,13 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			check.Equal(t, "the window that the peer knows", b.conn.Stats().RecvWindow, window)
 			for sent := 0; sent < window; sent += 100_000 {
 				send(t, a, strings.Repeat("x", 100_000))
-				for n := 0; n < 100_000; n += len(read(b, 100_000).text) {
+				for n := 0; n < 100_000; n += len(readSocket(b, 100_000).text) {
 				}
 			}
 			check.Equal(t, "the window when it is used up", b.conn.Stats().RecvWindow, size)
 			must.OK(t, a.SetBuffer(true, 20_000))
 			_, err := a.Send(make([]byte, 100_000), nil)
-			same(t, err, error(syscall.EMSGSIZE))
+			checkSame(t, err, error(syscall.EMSGSIZE))
 		},
 		"SCTP_PEER_ADDR_PARAMS marks packets, of the socket or of one address": func(t *testing.T, a, b *Socket) {
 			of := make([]byte, 4+sockaddrStorageLen)
@@ -285,17 +288,17 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 		},
 		"an association is not peeled off": func(t *testing.T, a, b *Socket) {
 			_, err := a.PeelOff(1)
-			same(t, err, error(syscall.EINVAL))
+			checkSame(t, err, error(syscall.EINVAL))
 		},
 		"connected twice": func(t *testing.T, a, b *Socket) {
 			_, err := a.Connect(RawAddrs(home, 1))
-			same(t, err, error(syscall.EISCONN))
-			same(t, a.Bind(RawAddrs(home, 1), false), error(syscall.EOPNOTSUPP))
-			same(t, a.Listen(), error(syscall.EINVAL))
+			checkSame(t, err, error(syscall.EISCONN))
+			checkSame(t, a.Bind(RawAddrs(home, 1), false), error(syscall.EOPNOTSUPP))
+			checkSame(t, a.Listen(), error(syscall.EINVAL))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b := pair(t)
+			a, b := newPair(t)
 			row(t, a, b)
 		})
 	}
@@ -303,9 +306,9 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 
 func TestSocketsWithoutAnAssociation(t *testing.T) {
 	s := NewSocket(false, false)
-	same(t, read(s, 9), recv{err: syscall.ENOTCONN})
+	checkSame(t, readSocket(s, 9), recv{err: syscall.ENOTCONN})
 	_, err := s.Accept()
-	same(t, err, error(syscall.EINVAL))
+	checkSame(t, err, error(syscall.EINVAL))
 	for to, want := range map[string]syscall.Errno{"127.0.0.1:1": syscall.ECONNREFUSED,
 		"127.0.0.1:0": syscall.ECONNREFUSED, "[::1]:1": syscall.EINVAL, "224.0.0.1:1": syscall.EINVAL} {
 		list, port := must.Two(ResolveAddr("sctp", to))(t)
@@ -313,16 +316,16 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 			t.Errorf("%s: %v, want %v", to, err, want)
 		}
 	}
-	same(t, s.Bind(RawAddrs([]net.IPAddr{{IP: net.IPv4(192, 0, 2, 1)}}, 1), false), error(syscall.EADDRNOTAVAIL))
-	same(t, s.Bind([]byte{1}, false), error(syscall.EINVAL))
+	checkSame(t, s.Bind(RawAddrs([]net.IPAddr{{IP: net.IPv4(192, 0, 2, 1)}}, 1), false), error(syscall.EADDRNOTAVAIL))
+	checkSame(t, s.Bind([]byte{1}, false), error(syscall.EINVAL))
 
-	l, at := listen(t)
+	l, at := listenSocket(t)
 	_, port := must.Two(ParseAddrs(at))(t)
 	must.OK(t, s.Bind(RawAddrs(home, port), false))
-	same(t, s.Listen(), error(syscall.EADDRINUSE))
+	checkSame(t, s.Listen(), error(syscall.EADDRINUSE))
 	must.OK(t, l.SetTimeout(false, time.Millisecond))
 	_, err = l.Accept()
-	same(t, err, error(syscall.EAGAIN))
+	checkSame(t, err, error(syscall.EAGAIN))
 	must.OK(t, l.SetTimeout(false, 0))
 	ended := make(chan error)
 	go func() { _, err := l.Accept(); ended <- err }()
@@ -333,7 +336,7 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 
 // Notifications are those of RFC 6458 octet by octet, in the order in which things were.
 func TestNotifications(t *testing.T) {
-	a, b := pair(t, eventData, eventAssociation, eventShutdown, eventSenderDry)
+	a, b := newPair(t, eventData, eventAssociation, eventShutdown, eventSenderDry)
 	id := nativeOrder.AppendUint32(nil, uint32(a.assocID))
 	note := func(kind int, rest ...byte) recv {
 		var f structWriter
@@ -351,30 +354,30 @@ func TestNotifications(t *testing.T) {
 		return note(typeAssocChange, append(f, id...)...)
 	}
 	up := change(commUp, 10)
-	same(t, []recv{read(a, 9), read(a, 99)},
+	checkSame(t, []recv{readSocket(a, 9), readSocket(a, 99)},
 		[]recv{{up.text[:9], MsgNotification, nil}, {up.text[9:], MsgNotification | MsgEOR, nil}})
 	must.Get(a.Send([]byte("x"), nil))(t)
-	same(t, []recv{read(a, 99), read(b, 9)}, []recv{note(typeSenderDry, id...), whole("x")})
+	checkSame(t, []recv{readSocket(a, 99), readSocket(b, 9)}, []recv{note(typeSenderDry, id...), wholeMessage("x")})
 	must.Get(b.Send([]byte("y"), nil))(t)
 	must.OK(t, b.Shutdown())
-	same(t, []recv{read(a, 99), read(a, 99), read(a, 99), read(a, 99)},
-		[]recv{whole("y"), note(typeShutdown, id...), change(shutdownComp, 0), {err: io.EOF}})
+	checkSame(t, []recv{readSocket(a, 99), readSocket(a, 99), readSocket(a, 99), readSocket(a, 99)},
+		[]recv{wholeMessage("y"), note(typeShutdown, id...), change(shutdownComp, 0), {err: io.EOF}})
 
-	a, b = pair(t, eventAssociation)
-	read(a, 99)
+	a, b = newPair(t, eventAssociation)
+	readSocket(a, 99)
 	must.Get(b.Send([]byte("why"), &SndRcvInfo{Flags: flagAbort}))(t)
-	got := read(a, 99)
+	got := readSocket(a, 99)
 	abort := []byte{6, 0, 0, 12, 0, 12, 0, 7, 'w', 'h', 'y', 0}
 	text := []byte(got.text)
 	check.That(t, len(text) == 20+len(abort) && nativeOrder.Uint16(text[8:]) == commLost &&
 		nativeOrder.Uint16(text[10:]) == 12 && bytes.Equal(text[20:], abort), "after an abort: % x", text)
-	same(t, read(a, 99).err, error(syscall.ECONNRESET))
+	checkSame(t, readSocket(a, 99).err, error(syscall.ECONNRESET))
 }
 
 // Each option is read back as it was set, lengths are those of Linux, and no octet beyond them is
 // touched.
 func TestOptions(t *testing.T) {
-	a, _ := pair(t)
+	a, _ := newPair(t)
 	u32 := func(v ...int) (b []byte) {
 		for _, v := range v {
 			b = nativeOrder.AppendUint32(b, uint32(v))
@@ -427,9 +430,9 @@ func TestOptions(t *testing.T) {
 			"%s: % x, %d octets; want % x", name, memory, length, row.get)
 	}
 	length := int32(-1)
-	same(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EINVAL))
+	checkSame(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EINVAL))
 	length = 4
-	same(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EFAULT))
-	same(t, a.GetsockoptAt(optNoDelay, 1, 0), error(syscall.EFAULT))
-	same(t, a.SetsockoptAt(optNoDelay, 0, 4), error(syscall.EFAULT))
+	checkSame(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EFAULT))
+	checkSame(t, a.GetsockoptAt(optNoDelay, 1, 0), error(syscall.EFAULT))
+	checkSame(t, a.SetsockoptAt(optNoDelay, 0, 4), error(syscall.EFAULT))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// words returns n words of memory; the runtime aligns it.
-func words(n int) []byte { return make([]byte, 8*n) }
+// wordBytes returns n words of memory; the runtime aligns it.
+func wordBytes(n int) []byte { return make([]byte, 8*n) }
 
 // nativeWords reads octets in the byte order of the host.
 func nativeWords(b []byte) (w []uint64) {
@@ -25,8 +25,8 @@ func nativeWords(b []byte) (w []uint64) {
 	return w
 }
 
-// literal is the pseudo-code of RFC 7306 sections 5.1.1 and 5.1.2.
-func literal(op AtomicOp, original uint64) uint64 {
+// literalAtomic is the pseudo-code of RFC 7306 sections 5.1.1 and 5.1.2.
+func literalAtomic(op AtomicOp, original uint64) uint64 {
 	if op.Swap {
 		if (op.Compare^original)&op.CompareMask == 0 {
 			return original&^op.Mask | op.Data&op.Mask
@@ -76,8 +76,8 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		{"nothing compared: always swaps", AtomicOp{Swap: true, Data: 5, Mask: all}, 99, 5},
 	} {
 		got := row.op.applyTo(row.old)
-		check.That(t, got == row.next && got == literal(row.op, row.old), "%s: %#x, want %#x (pseudo-code: %#x)",
-			row.name, got, row.next, literal(row.op, row.old))
+		check.That(t, got == row.next && got == literalAtomic(row.op, row.old), "%s: %#x, want %#x (pseudo-code: %#x)",
+			row.name, got, row.next, literalAtomic(row.op, row.old))
 	}
 	rnd := rand.New(rand.NewPCG(7306, 1))
 	for range 20_000 {
@@ -87,7 +87,7 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		if op.Compare = rnd.Uint64(); rnd.IntN(2) == 0 {
 			op.Compare = old ^ rnd.Uint64()&^op.CompareMask
 		}
-		got, want := op.applyTo(old), literal(op, old)
+		got, want := op.applyTo(old), literalAtomic(op, old)
 		must.That(t, got == want, "%+v on %#x: %#x, want %#x", op, old, got, want)
 	}
 }
@@ -126,10 +126,10 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 		{"device", func(b []byte) Memory { return Device(&store{b: b}, uint64(len(b))) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := words(3)
+			b := wordBytes(3)
 			// req 7306-5.1.1-6: the value stands in memory in the byte order of the host.
 			binary.NativeEndian.PutUint64(b[8:], 40)
-			reg := r.register(t, Spec{PD: testPD, Mem: row.make(b), Base: 4099, Access: RemoteAtomic})
+			reg := r.registerRegion(t, Spec{PD: testPD, Mem: row.make(b), Base: 4099, Access: RemoteAtomic})
 			add, swap := FetchAdd(2), CmpSwap(42, 7)
 			// req 7306-5.2.1-5: the Tagged Offset is odd, the address is not.
 			old, err := r.Atomic(reg.STag(), 4099+8, &add)
@@ -160,8 +160,8 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 // It is the address of the octets that must be aligned, not their offset in the region.
 func TestAtomicAlignmentIsThatOfTheAddress(t *testing.T) {
 	r := newRig(t)
-	b := words(3)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(b[3:]), Access: RemoteAtomic})
+	b := wordBytes(3)
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(b[3:]), Access: RemoteAtomic})
 	op := FetchAdd(1)
 	_, err := r.Atomic(reg.STag(), 0, &op)
 	check.That(t, err != nil && err.Cause == ErrUnaligned, "octets at an odd address: %v", err)
@@ -174,8 +174,8 @@ func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
 	// req 7306-8.2-4
 	r := newRig(t)
 	reg := func(pd PD, scope StreamID, a Access) STag {
-		b := words(2)
-		return r.register(t, Spec{PD: pd, Mem: Bytes(b), Access: a, Base: 1 << 20, Scope: scope}).STag()
+		b := wordBytes(2)
+		return r.registerRegion(t, Spec{PD: pd, Mem: Bytes(b), Access: a, Base: 1 << 20, Scope: scope}).STag()
 	}
 	all := LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic
 	dead := reg(testPD, 0, all)
@@ -204,8 +204,8 @@ func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
 			check.That(t, reg == nil || bytes.Equal(reg.Memory().RAM(), make([]byte, 16)), "memory changed")
 		})
 	}
-	b := words(1)
-	local := r.register(t, Spec{PD: testPD, Mem: Bytes(b)})
+	b := wordBytes(1)
+	local := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(b)})
 	old, err := local.Atomic(1, FetchAdd(1))
 	check.That(t, err == ErrRange && old == 0, "local, beyond the end: %d, %v", old, err)
 	local.Invalidate()
@@ -226,7 +226,7 @@ func TestAtomicOnAFailingDevice(t *testing.T) {
 		{"write ends early", &store{b: make([]byte, 8), partial: true}, "short write"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			reg := r.register(t, Spec{PD: testPD, Mem: Device(row.dev, 8), Access: RemoteAtomic})
+			reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(row.dev, 8), Access: RemoteAtomic})
 			op := FetchAdd(1)
 			_, err := r.Atomic(reg.STag(), 0, &op)
 			check.That(t, err != nil && err.Type == TypeLocal && err.Cause != nil && err.Cause.Error() == row.want,
@@ -239,7 +239,7 @@ func TestFetchAddOfNothingWritesNothing(t *testing.T) {
 	// req 7306-1.1-4
 	dev := &store{b: make([]byte, 8)}
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Device(dev, 8), Access: RemoteAtomic})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(dev, 8), Access: RemoteAtomic})
 	op := FetchAdd(0)
 	_, err := r.Atomic(reg.STag(), 0, &op)
 	check.That(t, err == nil && dev.writes == 0, "%v, %d writes", err, dev.writes)
@@ -259,7 +259,7 @@ func TestAtomicsOfAllStreamsAndLocalUsers(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			table := NewTable(new(entropy))
-			b := words(1)
+			b := wordBytes(1)
 			mem := row.make(b)
 			var regs [2]*Region
 			for i := range regs {
@@ -305,9 +305,9 @@ func TestAtomicsOfAllStreamsAndLocalUsers(t *testing.T) {
 
 func TestAtomicsAllocateNothing(t *testing.T) {
 	r := newRig(t)
-	b := words(1)
-	ram := r.register(t, Spec{PD: testPD, Mem: Bytes(b), Access: RemoteAtomic})
-	dev := r.register(t, Spec{PD: testPD, Mem: Device(&store{b: make([]byte, 8)}, 8), Access: RemoteAtomic})
+	b := wordBytes(1)
+	ram := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(b), Access: RemoteAtomic})
+	dev := r.registerRegion(t, Spec{PD: testPD, Mem: Device(&store{b: make([]byte, 8)}, 8), Access: RemoteAtomic})
 	op := FetchAdd(1)
 	for _, reg := range []*Region{ram, dev} {
 		n := testing.AllocsPerRun(100, func() {

@@ -31,8 +31,8 @@ func (u *silent) DeliverUntagged(_, _ uint32, _ [5]byte, _ uint32, _ *RecvBuffer
 	_ = u.q.Post(u.buf)
 }
 
-// bulk returns a stream with a region of size octets and one posted buffer of as many.
-func bulk(tb testing.TB, size int) (*Stream, *silent, *Region) {
+// newBulk returns a stream with a region of size octets and one posted buffer of as many.
+func newBulk(tb testing.TB, size int) (*Stream, *silent, *Region) {
 	u := &silent{q: NewQueue(2)}
 	tab := NewTable(new(entropy))
 	reg := must.Get(tab.Register(Spec{Mem: Bytes(make([]byte, size)), Access: RemoteWrite | RemoteRead}))(tb)
@@ -45,7 +45,7 @@ func bulk(tb testing.TB, size int) (*Stream, *silent, *Region) {
 
 func TestNothingIsAllocatedPerSegment(t *testing.T) {
 	const size = 1400
-	s, u, reg := bulk(t, size)
+	s, u, reg := newBulk(t, size)
 	var p Placed
 	tagged := taggedSeg(true, 0, reg.STag(), 0, make([]byte, size))
 	untagged := untaggedSeg(true, 0, 1, 0, make([]byte, size))
@@ -80,7 +80,7 @@ func TestNothingIsAllocatedPerSegment(t *testing.T) {
 func BenchmarkPlace(b *testing.B) {
 	for _, n := range []int{64, 1400, 64 << 10} {
 		const size = 64 << 20 // larger than the caches, as a bulk transfer is
-		s, _, reg := bulk(b, size)
+		s, _, reg := newBulk(b, size)
 		seg := taggedSeg(true, 0, reg.STag(), 0, make([]byte, n))
 		var p Placed
 		b.Run(fmt.Sprintf("tagged/%d", n), func(b *testing.B) {
@@ -97,7 +97,7 @@ func BenchmarkPlace(b *testing.B) {
 			}
 		})
 		b.Run(fmt.Sprintf("untagged/%d", n), func(b *testing.B) {
-			s, _, _ := bulk(b, size)
+			s, _, _ := newBulk(b, size)
 			seg := untaggedSeg(true, 0, 1, 0, make([]byte, n))
 			b.SetBytes(int64(n))
 			b.ReportAllocs()
@@ -113,8 +113,8 @@ func BenchmarkPlace(b *testing.B) {
 }
 
 func BenchmarkNextSegment(b *testing.B) {
-	s, _, reg := bulk(b, 1<<20)
-	piece := resolved(b, s, reg, 0, 1<<20)
+	s, _, reg := newBulk(b, 1<<20)
+	piece := resolvedPiece(b, s, reg, 0, 1<<20)
 	for name, g := range map[string]Gather{"memory": gatherOf(make([]byte, 1<<20)), "region": {piece}} {
 		b.Run(name, func(b *testing.B) {
 			var seg Segment

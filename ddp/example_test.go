@@ -31,13 +31,13 @@ func (s *sink) Fatal(err *ddp.Error) {
 func (s *sink) Drained()    {}
 func (s *sink) PeerClosed() {}
 
-// wire is a lower layer that does nothing by itself: the example moves the segments.
-type wire struct{}
+// wireBytes is a lower layer that does nothing by itself: the example moves the segments.
+type wireBytes struct{}
 
-func (wire) MULPDU() int { return 30 }
-func (wire) Ready()      {}
-func (wire) Finish()     {}
-func (wire) Abort()      {}
+func (wireBytes) MULPDU() int { return 30 }
+func (wireBytes) Ready()      {}
+func (wireBytes) Finish()     {}
+func (wireBytes) Abort()      {}
 
 // A message is cut into segments of 30 octets, which arrive in reverse order and are placed as they
 // come.
@@ -51,8 +51,8 @@ func Example() {
 	}
 	a := ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: table, ULP: &sink{"source"}})
 	b := ddp.NewStream(ddp.StreamConfig{ID: 2, PD: 1, Table: table, ULP: &sink{"sink"}})
-	a.Attach(wire{})
-	b.Attach(wire{})
+	a.Attach(wireBytes{})
+	b.Attach(wireBytes{})
 
 	text := []byte("placed directly, delivered in order")
 	message := ddp.Gather{{Mem: ddp.Bytes(text), Len: uint64(len(text))}}
@@ -62,7 +62,7 @@ func Example() {
 	}
 	var segments [][]byte
 	var seg ddp.Segment
-	for a.NextSegment(wire{}.MULPDU(), &seg) {
+	for a.NextSegment(wireBytes{}.MULPDU(), &seg) {
 		octets := append([]byte{}, seg.Header[:seg.HeaderLen]...)
 		segments = append(segments, append(append(octets, seg.Body[0]...), seg.Body[1]...))
 	}

@@ -24,7 +24,7 @@ type recorder struct {
 	onDrained func()
 }
 
-func (u *recorder) add(format string, args ...any) {
+func (u *recorder) addLine(format string, args ...any) {
 	u.log = append(u.log, fmt.Sprintf(format, args...))
 }
 
@@ -37,23 +37,23 @@ func (u *recorder) Buffer(qn, msn uint32, _ [5]byte) (*RecvBuffer, uint8) {
 }
 
 func (u *recorder) DeliverTagged(rsvd uint8, stag STag, to, length uint64) {
-	u.add("tagged rsvd=%#x stag=%#x to=%d len=%d", rsvd, uint32(stag), to, length)
+	u.addLine("tagged rsvd=%#x stag=%#x to=%d len=%d", rsvd, uint32(stag), to, length)
 	if u.onMsg != nil {
 		u.onMsg()
 	}
 }
 
 func (u *recorder) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, b *RecvBuffer) {
-	u.add("untagged qn=%d msn=%d rsvd=%x len=%d token=%d", qn, msn, rsvd, length, b.Token)
+	u.addLine("untagged qn=%d msn=%d rsvd=%x len=%d token=%d", qn, msn, rsvd, length, b.Token)
 	u.queues[qn].Pop()
 	if u.onMsg != nil {
 		u.onMsg()
 	}
 }
 
-func (u *recorder) Completed(token uint64) { u.add("completed %d", token) }
+func (u *recorder) Completed(token uint64) { u.addLine("completed %d", token) }
 func (u *recorder) Failed(token uint64, err error) {
-	u.add("failed %d: %v", token, err)
+	u.addLine("failed %d: %v", token, err)
 	if u.onFail != nil {
 		u.onFail()
 	}
@@ -63,16 +63,16 @@ func (u *recorder) Drained() {
 		u.onDrained()
 	}
 }
-func (u *recorder) PeerClosed() { u.add("peer closed") }
+func (u *recorder) PeerClosed() { u.addLine("peer closed") }
 func (u *recorder) Fatal(err *Error) {
 	u.fault = err
-	u.add("fatal %#x/%#02x", uint8(err.Type), err.Code)
+	u.addLine("fatal %#x/%#02x", uint8(err.Type), err.Code)
 	if u.onFatal != nil {
 		u.onFatal()
 	}
 }
 
-func (u *recorder) want(t *testing.T, want ...string) {
+func (u *recorder) checkLog(t *testing.T, want ...string) {
 	t.Helper()
 	must.Slice(t, "what the ULP was told", u.log, want)
 	u.log = nil
@@ -123,27 +123,27 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-func (r *rig) register(t testing.TB, sp Spec) *Region {
+func (r *rig) registerRegion(t testing.TB, sp Spec) *Region {
 	t.Helper()
 	reg := must.Get(r.table.Register(sp))(t)
 	t.Cleanup(func() { check.Equal(t, "accesses to a region never end", reg.accessState.Load()&accessCountMask, 0) })
 	return reg
 }
 
-func (r *rig) post(t testing.TB, qn int, token uint64, pieces ...[]byte) {
+func (r *rig) postBuffer(t testing.TB, qn int, token uint64, pieces ...[]byte) {
 	t.Helper()
 	b := must.Get(MakeRecvBuffer(gatherOf(pieces...), token))(t)
 	must.OK(t, r.ulp.queues[qn].Post(b))
 }
 
-// arrive places and delivers a segment.
-func (r *rig) arrive(seg []byte) {
+// deliverSegment places and delivers a segment.
+func (r *rig) deliverSegment(seg []byte) {
 	var p Placed
 	r.Place(seg, &p)
 	r.Deliver(&p)
 }
 
-func (r *rig) place(seg []byte) Placed {
+func (r *rig) placeSegment(seg []byte) Placed {
 	var p Placed
 	r.Place(seg, &p)
 	return p
@@ -154,12 +154,12 @@ func (r *rig) cutAll(max int) [][]byte {
 	var out [][]byte
 	var seg Segment
 	for r.NextSegment(max, &seg) {
-		out = append(out, wire(&seg))
+		out = append(out, wireBytes(&seg))
 	}
 	return out
 }
 
-func wire(s *Segment) []byte {
+func wireBytes(s *Segment) []byte {
 	return slices.Concat(s.Header[:s.HeaderLen], s.Body[0], s.Body[1])
 }
 
@@ -183,8 +183,8 @@ func untaggedSeg(last bool, qn, msn, mo uint32, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// pattern returns n octets that differ from their neighbours.
-func pattern(n int) []byte {
+// patternOf returns n octets that differ from their neighbours.
+func patternOf(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(i*7 + i>>8 + 1)
@@ -192,4 +192,4 @@ func pattern(n int) []byte {
 	return b
 }
 
-func zero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+func isZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }

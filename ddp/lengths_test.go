@@ -40,7 +40,7 @@ func TestTheLongestMessages(t *testing.T) {
 		dev := new(vast)
 		var want string
 		if tagged {
-			reg := r.register(t, Spec{PD: testPD, Mem: Device(dev, most), Base: 1<<63 + 5, Access: RemoteWrite})
+			reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(dev, most), Base: 1<<63 + 5, Access: RemoteWrite})
 			must.OK(t, r.SendTagged(reg.STag(), reg.Base(), 0, from, 7))
 			want = fmt.Sprintf("tagged rsvd=0x0 stag=%#x to=%d len=%d", uint32(reg.STag()), reg.Base(), uint64(most))
 		} else {
@@ -53,17 +53,17 @@ func TestTheLongestMessages(t *testing.T) {
 		wire := make([]byte, 1<<16) // the payload is of no interest
 		for r.NextSegment(len(wire), &seg) {
 			copy(wire, seg.Header[:seg.HeaderLen])
-			r.arrive(wire[:seg.Len()])
+			r.deliverSegment(wire[:seg.Len()])
 		}
-		r.ulp.want(t, want)
+		r.ulp.checkLog(t, want)
 		check.That(t, dev.octets == most && dev.end == most, "tagged %v: %d octets placed, the last before %d",
 			tagged, dev.octets, dev.end)
 	}
 	r := newRig(t)
 	b, err := MakeRecvBuffer(Gather{{Mem: Device(new(vast), most), Len: most}}, 3)
 	must.That(t, err == nil && r.ulp.queues[0].Post(b) == nil, "%v", err)
-	r.arrive(untaggedSeg(true, 0, 1, most, []byte{1}))
-	r.ulp.want(t, "fatal 0x2/0x04") // the offset is no octet of the buffer
+	r.deliverSegment(untaggedSeg(true, 0, 1, most, []byte{1}))
+	r.ulp.checkLog(t, "fatal 0x2/0x04") // the offset is no octet of the buffer
 }
 
 // A message is as long as its pieces together, however long they are.

@@ -53,20 +53,20 @@ func TestUntaggedChecks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			arena := make([]byte, 300)
-			r.post(t, 0, 1, arena[100:200])
-			r.post(t, 0, 2, make([]byte, 8))
+			r.postBuffer(t, 0, 1, arena[100:200])
+			r.postBuffer(t, 0, 2, make([]byte, 8))
 			for i := range c.seg[min(len(c.seg), UntaggedHeaderLen):] {
 				c.seg[UntaggedHeaderLen+i] = 0xEE
 			}
-			p := r.place(c.seg)
+			p := r.placeSegment(c.seg)
 			if c.code == 0 {
 				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				return
 			}
 			must.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == c.code,
 				"fault %v, want code %#02x", p.Err, c.code)
-			check.That(t, zero(arena), "a refused segment changed memory") // req 5041-7.1-14
-			checkReport(t, p.Err, c.seg)                                   // req 5041-7.1-15, 5040-3.1-6
+			check.That(t, isZero(arena), "a refused segment changed memory") // req 5041-7.1-14
+			checkReport(t, p.Err, c.seg)                                     // req 5041-7.1-15, 5040-3.1-6
 		})
 	}
 }
@@ -130,20 +130,20 @@ func TestTaggedChecks(t *testing.T) {
 			if s.Mem.RAM() == nil {
 				s.Mem = Bytes(arena[100:200])
 			}
-			reg := r.register(t, s)
+			reg := r.registerRegion(t, s)
 			seg := taggedSeg(true, 0, reg.STag(), c.to, bytes.Repeat(one, c.n))
-			p := r.place(seg)
+			p := r.placeSegment(seg)
 			if c.typ == TypeLLP {
 				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				off := 100 + int(c.to-c.spec.Base)
 				// req 5041-5.2-4
-				check.That(t, zero(arena[:off]) && zero(arena[off+c.n:]) && bytes.Count(arena, one) == c.n,
+				check.That(t, isZero(arena[:off]) && isZero(arena[off+c.n:]) && bytes.Count(arena, one) == c.n,
 					"not placed to the octet")
 				return
 			}
 			must.That(t, p.Err != nil && p.Err.Type == c.typ && p.Err.Code == c.code, "fault %v, want %d/%#02x",
 				p.Err, c.typ, c.code)
-			check.That(t, zero(arena), "a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
+			check.That(t, isZero(arena), "a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
 			checkReport(t, p.Err, seg)
 		})
 	}
@@ -152,11 +152,11 @@ func TestTaggedChecks(t *testing.T) {
 func TestTaggedSTagStates(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 10)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 	seg := taggedSeg(false, 0, reg.STag(), 0, []byte{1})
 	bad := func(what string, seg []byte, code uint8) {
 		t.Helper()
-		p := r.place(seg)
+		p := r.placeSegment(seg)
 		check.That(t, p.Err != nil && errors.Is(p.Err, &Error{Type: TypeTagged, Code: code}), "%s: %v", what, p.Err)
 	}
 	bad("unknown STag", taggedSeg(true, 0, reg.STag()+1, 0, []byte{1}), CodeInvalidSTag) // req 5041-4.2-4, 5041-7.2-2
@@ -169,7 +169,7 @@ func TestTaggedSTagStates(t *testing.T) {
 	reg.Invalidate()
 	bad("invalidated STag", seg, CodeInvalidSTag) // req 5041-8.3-2, 5041-8.3-4
 	must.OK(t, r.table.Rebind(reg, Bytes(mem), 0, RemoteWrite))
-	p := r.place(seg)
+	p := r.placeSegment(seg)
 	check.That(t, p.Err == nil, "valid again: %v", p.Err)
 	must.OK(t, r.table.SetAccess(reg, RemoteRead))
 	bad("right to write revoked", seg, CodeInvalidSTag) // req 5041-8.3.1-1
@@ -181,21 +181,21 @@ func TestZeroLengthTaggedIsNotChecked(t *testing.T) {
 	r := newRig(t)
 	r.ulp.refuse = &Error{Cause: errors.New("must not be asked")}
 	// req 5041-5.2-9, 5041-5.2-10: any STag and TO will do.
-	r.arrive(taggedSeg(true, 0x40, 0xFFFFFFFF, math.MaxUint64, nil))
-	r.arrive(taggedSeg(true, 0x41, 0, 0, nil))
-	r.ulp.want(t, "tagged rsvd=0x40 stag=0xffffffff to=18446744073709551615 len=0",
+	r.deliverSegment(taggedSeg(true, 0x40, 0xFFFFFFFF, math.MaxUint64, nil))
+	r.deliverSegment(taggedSeg(true, 0x41, 0, 0, nil))
+	r.ulp.checkLog(t, "tagged rsvd=0x40 stag=0xffffffff to=18446744073709551615 len=0",
 		"tagged rsvd=0x41 stag=0x0 to=0 len=0")
 }
 
 func TestULPRefusesTaggedSegment(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 10)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite | LocalWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite | LocalWrite})
 	own := errors.New("no read outstanding")
 	r.ulp.refuse = &Error{Cause: own}
 	seg := taggedSeg(true, 2, reg.STag(), 0, []byte{1})
-	p := r.place(seg)
-	must.That(t, errors.Is(p.Err, own) && zero(mem), "fault %v, memory %x", p.Err, mem)
+	p := r.placeSegment(seg)
+	must.That(t, errors.Is(p.Err, own) && isZero(mem), "fault %v, memory %x", p.Err, mem)
 	checkReport(t, p.Err, seg)
 	reg.Invalidate() // would hang if the refused access were still counted
 }
@@ -203,11 +203,11 @@ func TestULPRefusesTaggedSegment(t *testing.T) {
 func TestScatterList(t *testing.T) {
 	r := newRig(t)
 	arena := make([]byte, 40)
-	r.post(t, 0, 1, arena[2:5], nil, arena[10:11], arena[20:30])
-	msg := pattern(14)
+	r.postBuffer(t, 0, 1, arena[2:5], nil, arena[10:11], arena[20:30])
+	msg := patternOf(14)
 	// out of order and twice, req 5041-5.3-3, 5041-5.3-4
 	for _, cut := range [][2]int{{9, 14}, {0, 2}, {2, 9}, {2, 9}} {
-		p := r.place(untaggedSeg(false, 0, 1, uint32(cut[0]), msg[cut[0]:cut[1]]))
+		p := r.placeSegment(untaggedSeg(false, 0, 1, uint32(cut[0]), msg[cut[0]:cut[1]]))
 		must.That(t, p.Err == nil, "%v", p.Err)
 	}
 	want := make([]byte, 40)
@@ -220,15 +220,17 @@ func TestScatterList(t *testing.T) {
 func TestDeviceAsSink(t *testing.T) {
 	r := newRig(t)
 	d := &disk{b: make([]byte, 20)}
-	reg := r.register(t, Spec{PD: testPD, Mem: Device(d, 10), Base: 100, Access: RemoteWrite})
-	if p := r.place(taggedSeg(true, 0, reg.STag(), 104, []byte("abc"))); p.Err != nil || string(d.b[4:7]) != "abc" {
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(d, 10), Base: 100, Access: RemoteWrite})
+	if p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 104, []byte("abc"))); p.Err != nil ||
+		string(d.b[4:7]) != "abc" {
 		t.Fatalf("fault %v, device %q", p.Err, d.b)
 	}
-	if p := r.place(taggedSeg(true, 0, reg.STag(), 109, []byte("ab"))); p.Err == nil || p.Err.Code != CodeBaseBounds {
+	if p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 109, []byte("ab"))); p.Err == nil ||
+		p.Err.Code != CodeBaseBounds {
 		t.Errorf("past the end: %v", p.Err)
 	}
 	d.err = errors.New("disk full")
-	p := r.place(taggedSeg(true, 0, reg.STag(), 104, []byte("xyz")))
+	p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 104, []byte("xyz")))
 	// req 5041-7.2-1
 	check.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, d.err), "failing device: %v", p.Err)
 }
@@ -236,22 +238,22 @@ func TestDeviceAsSink(t *testing.T) {
 func TestPostedBufferOfARevokedRegion(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 10)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
 	piece, fault := r.Resolve(reg.STag(), 0, 10, LocalWrite)
 	must.That(t, fault == nil, "%v", fault)
 	b := must.Get(MakeRecvBuffer(Gather{piece}, 1))(t)
 	_ = r.ulp.queues[0].Post(b)
 	reg.Invalidate()
-	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
+	p := r.placeSegment(untaggedSeg(true, 0, 1, 0, []byte{1}))
 	// req 5041-8.3.1-2
-	must.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, ErrRevoked) && zero(mem),
+	must.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, ErrRevoked) && isZero(mem),
 		"fault %v, memory %x", p.Err, mem)
 }
 
 func TestResolveChecksRightsAndBounds(t *testing.T) {
 	r := newRig(t)
-	mem := pattern(100)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 1000, Access: RemoteRead})
+	mem := patternOf(100)
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 1000, Access: RemoteRead})
 	p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead)
 	check.That(t, err == nil && p.Off == 10 && p.Len == 90 && p.Mem.Len() == 90 && p.Region == reg,
 		"piece %+v, fault %v", p, err)
@@ -282,9 +284,9 @@ func TestMissingBufferEndsTheStream(t *testing.T) {
 	// cannot recur.
 	r := newRig(t)
 	for msn := range uint32(3) {
-		r.arrive(untaggedSeg(true, 0, 1+msn, 0, []byte{1}))
+		r.deliverSegment(untaggedSeg(true, 0, 1+msn, 0, []byte{1}))
 	}
-	r.ulp.want(t, "fatal 0x2/0x02")
+	r.ulp.checkLog(t, "fatal 0x2/0x02")
 	check.Error(t, "fault", r.ulp.fault, &Error{Type: TypeUntagged, Code: CodeNoBuffer})
 	if err := r.SendUntagged(0, [5]byte{}, nil, 1); err == nil {
 		err = r.SendUntagged(0, [5]byte{}, nil, 2)
@@ -312,7 +314,7 @@ func TestBufferThatHasLessMemoryTakesNothing(t *testing.T) {
 	// req 5041-7.2-1
 	mem := make([]byte, 8)
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
 	rebound := must.Get(MakeRecvBuffer(Gather{{Region: reg, Len: 8}}, 1))(t)
 	must.OK(t, r.table.Rebind(reg, Bytes(mem[:4]), 0, LocalWrite))
 	for name, b := range map[string]RecvBuffer{
@@ -323,8 +325,8 @@ func TestBufferThatHasLessMemoryTakesNothing(t *testing.T) {
 		r := newRig(t)
 		must.OK(t, r.ulp.queues[0].Post(b))
 		clear(mem)
-		p := r.place(untaggedSeg(true, 0, 1, 0, pattern(8)))
-		check.That(t, p.Err != nil && p.Err.Type == TypeLocal && zero(mem[4:]), "%s: %v, memory %x", name, p.Err, mem)
+		p := r.placeSegment(untaggedSeg(true, 0, 1, 0, patternOf(8)))
+		check.That(t, p.Err != nil && p.Err.Type == TypeLocal && isZero(mem[4:]), "%s: %v, memory %x", name, p.Err, mem)
 	}
 }
 
@@ -339,7 +341,7 @@ func (*short) WriteAt(p []byte, _ int64) (int, error) { return len(p) / 2, nil }
 func TestDeviceThatWritesTooLittle(t *testing.T) {
 	// req 5041-7.2-1
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Device(&short{}, 8), Access: RemoteWrite})
-	p := r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8)))
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(&short{}, 8), Access: RemoteWrite})
+	p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 0, patternOf(8)))
 	check.That(t, p.Err != nil && p.Err.Type == TypeLocal && errors.Is(p.Err, io.ErrShortWrite), "%v", p.Err)
 }

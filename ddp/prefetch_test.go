@@ -38,10 +38,10 @@ func TestWideMemory(t *testing.T) {
 	for _, size := range []int{prefetchMinMemory - 1, prefetchMinMemory, prefetchMinMemory + 4097} {
 		r := newRig(t)
 		mem := make([]byte, size)
-		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+		reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 		for _, off := range []int{0, 5, size / 2, size - 4000, size - 2000, size - 1000} {
 			want := bytes.Repeat([]byte{byte(off>>8) + 1}, 1000)
-			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
+			placed := r.placeSegment(taggedSeg(true, 0, reg.STag(), uint64(off), want))
 			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v",
 				off, size, placed.Err)
 			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)

@@ -11,9 +11,9 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// hammer places whole segments in the region of tag over and over, until the returned stop is
+// hammerRegion places whole segments in the region of tag over and over, until the returned stop is
 // called. The plain writes of the test into the same memory make the race detector a judge, too.
-func hammer(t *testing.T, tab *Table, tag STag, n int) (stop func()) {
+func hammerRegion(t *testing.T, tab *Table, tag STag, n int) (stop func()) {
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: tab, ULP: &recorder{need: RemoteWrite}})
 	s.Attach(new(lower))
 	seg := taggedSeg(true, 0, tag, 0, bytes.Repeat([]byte{0xEE}, n))
@@ -54,13 +54,13 @@ func TestNothingIsWrittenAfterRevocation(t *testing.T) {
 			r := newRig(t)
 			mem := make([]byte, size)
 			for range 25 {
-				reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
-				stop := hammer(t, r.table, reg.STag(), size)
+				reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+				stop := hammerRegion(t, r.table, reg.STag(), size)
 				must.OK(t, c.revoke(r.table, reg))
 				clear(mem)
 				for range 10 {
 					runtime.Gosched()
-					must.That(t, zero(mem), "memory was written after its revocation")
+					must.That(t, isZero(mem), "memory was written after its revocation")
 				}
 				stop()
 			}
@@ -71,8 +71,8 @@ func TestNothingIsWrittenAfterRevocation(t *testing.T) {
 func TestInvalidateByManyAtOnce(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 64)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
-	stop := hammer(t, r.table, reg.STag(), len(mem))
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	stop := hammerRegion(t, r.table, reg.STag(), len(mem))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(reg.Invalidate)
@@ -80,14 +80,14 @@ func TestInvalidateByManyAtOnce(t *testing.T) {
 	wg.Wait()
 	clear(mem)
 	stop()
-	check.That(t, zero(mem) && !reg.Valid(), "memory was written after its revocation")
+	check.That(t, isZero(mem) && !reg.Valid(), "memory was written after its revocation")
 	reg.Invalidate()
 }
 
 func TestChangesDoNotDisturbValidUse(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 64)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 	window := must.Get(r.table.Bind(reg, Window{PD: testPD, Stream: 1, Access: RemoteRead}))(t)
 	var done atomic.Bool
 	var wg sync.WaitGroup
@@ -101,7 +101,7 @@ func TestChangesDoNotDisturbValidUse(t *testing.T) {
 	seg := taggedSeg(true, 0, reg.STag(), 0, make([]byte, 64))
 	for range 5000 {
 		_, _ = reg.Access(), window.Valid() // safe at any time
-		if p := r.place(seg); p.Err != nil {
+		if p := r.placeSegment(seg); p.Err != nil {
 			t.Errorf("valid placement failed: %v", p.Err)
 			break
 		}
@@ -113,10 +113,10 @@ func TestChangesDoNotDisturbValidUse(t *testing.T) {
 // What arrives in the middle of a change of rights waits for it, and is not refused.
 func TestAccessWaitsForAChange(t *testing.T) {
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite})
 	reg.blockAccesses()
 	placed := make(chan *Error)
-	go func() { p := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1})); placed <- p.Err }()
+	go func() { p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 0, []byte{1})); placed <- p.Err }()
 	for range 1000 {
 		runtime.Gosched()
 	}
@@ -127,15 +127,15 @@ func TestAccessWaitsForAChange(t *testing.T) {
 func TestRebindMovesTheRange(t *testing.T) {
 	r := newRig(t)
 	old, fresh := make([]byte, 10), make([]byte, 4)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(old), Base: 100, Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(old), Base: 100, Access: RemoteWrite})
 	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 200, RemoteWrite|RemoteRead))
 	// req 5041-8.3-1: the old range is gone, the new one counts to the octet.
-	p := r.place(taggedSeg(true, 0, reg.STag(), 100, []byte{1}))
+	p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 100, []byte{1}))
 	check.That(t, p.Err != nil && p.Err.Code == CodeBaseBounds, "old range: %v", p.Err)
-	p = r.place(taggedSeg(true, 0, reg.STag(), 203, []byte{1, 2}))
+	p = r.placeSegment(taggedSeg(true, 0, reg.STag(), 203, []byte{1, 2}))
 	check.That(t, p.Err != nil && p.Err.Code == CodeBaseBounds, "past the new range: %v", p.Err)
-	p = r.place(taggedSeg(true, 0, reg.STag(), 203, []byte{9}))
-	check.That(t, p.Err == nil && fresh[3] == 9 && zero(old), "new range: %v, memory % x", p.Err, fresh)
+	p = r.placeSegment(taggedSeg(true, 0, reg.STag(), 203, []byte{9}))
+	check.That(t, p.Err == nil && fresh[3] == 9 && isZero(old), "new range: %v, memory % x", p.Err, fresh)
 	check.That(t, reg.Base() == 200 && reg.Len() == 4 && reg.Access() == RemoteWrite|RemoteRead &&
 		reg.Memory().Len() == 4,
 		"region %d+%d rights %b", reg.Base(), reg.Len(), reg.Access())
@@ -146,23 +146,23 @@ func TestARegionIsTheSliceAndNoMore(t *testing.T) {
 	// handed in.
 	r := newRig(t)
 	array := make([]byte, 100)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(array[10:20]), Access: RemoteWrite | RemoteRead})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(array[10:20]), Access: RemoteWrite | RemoteRead})
 	for _, to := range []uint64{10, 89, 1<<64 - 10} {
-		check.That(t, r.place(taggedSeg(true, 0, reg.STag(), to, []byte{1})).Err != nil,
+		check.That(t, r.placeSegment(taggedSeg(true, 0, reg.STag(), to, []byte{1})).Err != nil,
 			"an octet at TO %d was placed", to)
 		_, err := r.Resolve(reg.STag(), to, 1, RemoteRead)
 		check.That(t, err != nil, "an octet at TO %d can be read", to)
 	}
-	check.That(t, zero(array), "memory outside of the slice was written")
+	check.That(t, isZero(array), "memory outside of the slice was written")
 	must.OK(t, r.table.Rebind(reg, Bytes(array[10:20:20]), 5, RemoteWrite))
-	check.That(t, r.place(taggedSeg(true, 0, reg.STag(), 4, []byte{1})).Err != nil,
+	check.That(t, r.placeSegment(taggedSeg(true, 0, reg.STag(), 4, []byte{1})).Err != nil,
 		"placed in front of a slice bound to TO 5")
 }
 
 func TestAccessRights(t *testing.T) {
 	// req 5042-2.2.2-1, 5040-8.1.1-5: each right alone, granted and taken away.
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: LocalWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: LocalWrite})
 	for _, row := range []struct {
 		name        string
 		access      Access
@@ -176,7 +176,7 @@ func TestAccessRights(t *testing.T) {
 		{"local only again", LocalWrite, false, false},
 	} {
 		must.OK(t, r.table.SetAccess(reg, row.access))
-		p := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+		p := r.placeSegment(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
 		_, err := r.Resolve(reg.STag(), 0, 1, RemoteRead)
 		check.That(t, (p.Err == nil) == row.write && (err == nil) == row.read,
 			"%s: written %v, read %v", row.name, p.Err == nil, err == nil)
@@ -196,7 +196,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 		{"one", RemoteRead, false},
 		{"the other", RemoteWrite, false},
 	} {
-		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: row.has})
+		reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: row.has})
 		_, err := r.Resolve(reg.STag(), 0, 8, RemoteRead|RemoteWrite)
 		check.That(t, (err == nil) == row.taken && (err == nil || err.Code == CodeInvalidSTag), "%s: %v", row.name, err)
 	}

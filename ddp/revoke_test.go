@@ -24,7 +24,7 @@ func TestPlacementPassesByARevokedPiece(t *testing.T) {
 	var regs [2]*Region
 	mem := make([]byte, 8)
 	for i := range regs {
-		regs[i] = r.register(t, Spec{PD: testPD, Mem: Bytes(mem[4*i:]), Access: LocalWrite})
+		regs[i] = r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem[4*i:]), Access: LocalWrite})
 		p, err := r.Resolve(regs[i].STag(), 0, 4, LocalWrite)
 		must.That(t, err == nil, "%v", err)
 		g = append(g, p)
@@ -58,10 +58,10 @@ func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			dev := &slow{begun: make(chan struct{}), goOn: make(chan struct{})}
-			reg := r.register(t, Spec{PD: testPD, Mem: Device(dev, 8), Access: RemoteWrite})
+			reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(dev, 8), Access: RemoteWrite})
 			placed, revoked := make(chan struct{}), make(chan bool, 1)
 			go func() {
-				r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8)))
+				r.placeSegment(taggedSeg(true, 0, reg.STag(), 0, patternOf(8)))
 				close(placed)
 			}()
 			<-dev.begun
@@ -88,10 +88,10 @@ func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 func TestRefusedAccessIsNotUnderWay(t *testing.T) {
 	// req 5041-8.3-2
 	r := newRig(t)
-	foreign := r.register(t, Spec{PD: testPD + 1, Mem: Bytes(make([]byte, 8)), Access: RemoteWrite})
-	weak := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: RemoteRead})
+	foreign := r.registerRegion(t, Spec{PD: testPD + 1, Mem: Bytes(make([]byte, 8)), Access: RemoteWrite})
+	weak := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: RemoteRead})
 	for _, reg := range []*Region{foreign, weak} {
-		must.That(t, r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8))).Err != nil, "placed")
+		must.That(t, r.placeSegment(taggedSeg(true, 0, reg.STag(), 0, patternOf(8))).Err != nil, "placed")
 		done := make(chan struct{})
 		go func() { reg.Invalidate(); close(done) }()
 		select {

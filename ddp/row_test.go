@@ -76,13 +76,13 @@ func newRowSide(t testing.TB, left [2]int) *rowSide {
 	s.devices = [2]*brittle{{s.memory[2], left[0]}, {s.memory[4], left[1]}}
 	for i, mem := range []Memory{Bytes(s.memory[0]), Bytes(s.memory[1]), Device(s.devices[0], rowMemory),
 		Bytes(s.memory[3])} {
-		s.regions = append(s.regions, s.register(t, Spec{PD: testPD, Mem: mem, Base: rowBase[i], Access: rights}))
+		s.regions = append(s.regions, s.registerRegion(t, Spec{PD: testPD, Mem: mem, Base: rowBase[i], Access: rights}))
 	}
 	s.regions = append(s.regions,
 		must.Get(s.table.Bind(s.regions[0], Window{PD: testPD, Stream: testStream, Off: 500, Len: 3000,
 			Base: rowBase[3], Access: RemoteWrite}))(t),
-		s.register(t, Spec{PD: testPD, Mem: Bytes(s.memory[0]), Access: RemoteRead}),
-		s.register(t, Spec{PD: testPD + 1, Mem: Bytes(s.memory[0]), Access: rights}))
+		s.registerRegion(t, Spec{PD: testPD, Mem: Bytes(s.memory[0]), Access: RemoteRead}),
+		s.registerRegion(t, Spec{PD: testPD + 1, Mem: Bytes(s.memory[0]), Access: rights}))
 	own, err := s.Resolve(s.regions[3].STag(), rowBase[3], 700, LocalWrite)
 	must.That(t, err == nil, "%v", err)
 	for qn, q := range s.ulp.queues {
@@ -101,8 +101,8 @@ func newRowSide(t testing.TB, left [2]int) *rowSide {
 	return s
 }
 
-// wrote says whether what has been written to the memory of both sides is the same.
-func (s *rowSide) wrote(other *rowSide) bool {
+// sameWritten says whether what has been written to the memory of both sides is the same.
+func (s *rowSide) sameWritten(other *rowSide) bool {
 	for i, b := range s.memory {
 		if !bytes.Equal(b, other.memory[i]) {
 			return false
@@ -123,7 +123,7 @@ type peer struct {
 	wild int // one of so many segments is not as it should be
 }
 
-func (p *peer) cut(tags []STag) (list [][]byte) {
+func (p *peer) cutMessages(tags []STag) (list [][]byte) {
 	step, rsvd := 50+p.IntN(300), uint8(p.IntN(4))
 	if p.IntN(100) == 0 {
 		rsvd = 0xEE
@@ -146,7 +146,7 @@ func (p *peer) cut(tags []STag) (list [][]byte) {
 		case 1:
 			to = base + rowMemory - uint64(p.IntN(2000))
 		}
-		segment = func(last bool, at, n int) []byte { return taggedSeg(last, rsvd, tag, to+uint64(at), pattern(n)) }
+		segment = func(last bool, at, n int) []byte { return taggedSeg(last, rsvd, tag, to+uint64(at), patternOf(n)) }
 	} else {
 		qn, wrong := uint32(p.IntN(3)), p.IntN(100) == 0
 		if wrong {
@@ -161,7 +161,7 @@ func (p *peer) cut(tags []STag) (list [][]byte) {
 			size += 1000
 		}
 		segment = func(last bool, at, n int) []byte {
-			b := untaggedSeg(last, qn, msn, uint32(at), pattern(n))
+			b := untaggedSeg(last, qn, msn, uint32(at), patternOf(n))
 			b[1] = rsvd
 			return b
 		}
@@ -172,8 +172,8 @@ func (p *peer) cut(tags []STag) (list [][]byte) {
 	return list
 }
 
-// spoil does to a list of segments what the network does, or a peer that errs.
-func (p *peer) spoil(list [][]byte) [][]byte {
+// spoilSegments does to a list of segments what the network does, or a peer that errs.
+func (p *peer) spoilSegments(list [][]byte) [][]byte {
 	for i := 0; i < len(list); i++ {
 		if p.IntN(p.wild) > 0 {
 			continue
@@ -231,9 +231,9 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 		tags = append(tags, 77)
 		var list [][]byte
 		for range 12 {
-			list = append(list, p.cut(tags)...)
+			list = append(list, p.cutMessages(tags)...)
 		}
-		list = p.spoil(list)
+		list = p.spoilSegments(list)
 		revoked, begun := false, false // begun: some of a segment may be in many's memory, and is for Place
 		if seed%50 == 0 {
 			one.receiving, many.receiving = false, false
@@ -273,10 +273,10 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 			}
 			if n == 0 {
 				n = 1
-				many.arrive(row[0])
+				many.deliverSegment(row[0])
 			}
 			for _, seg := range row[:n] {
-				one.arrive(seg)
+				one.deliverSegment(seg)
 			}
 			i += n
 			must.Equal(t, "whether segments are taken", many.receiving, one.receiving)
@@ -290,9 +290,9 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 				must.Equal(t, "messages that have begun", many.ulp.queues[qn].InProcess(),
 					one.ulp.queues[qn].InProcess())
 			}
-			must.That(t, begun || many.wrote(one), "seed %d: the memory differs behind segment %d", seed, i)
+			must.That(t, begun || many.sameWritten(one), "seed %d: the memory differs behind segment %d", seed, i)
 		}
-		must.That(t, many.wrote(one), "seed %d: the memory differs", seed)
+		must.That(t, many.sameWritten(one), "seed %d: the memory differs", seed)
 		check.Slice(t, "what the ULP hears", many.ulp.log, one.ulp.log)
 		if one.ulp.fault != nil {
 			faults++
@@ -314,23 +314,23 @@ type rowLab struct {
 func newRowLab(t testing.TB) *rowLab {
 	l := &rowLab{rig: newRig(t), memory: make([]byte, 1000), buffer: make([]byte, 200)}
 	l.Stream.ulp = &warden{l.ulp, t}
-	l.region = l.register(t, Spec{PD: testPD, Mem: Bytes(l.memory), Base: 100, Access: RemoteWrite})
-	l.post(t, 0, 1, l.buffer)
+	l.region = l.registerRegion(t, Spec{PD: testPD, Mem: Bytes(l.memory), Base: 100, Access: RemoteWrite})
+	l.postBuffer(t, 0, 1, l.buffer)
 	return l
 }
 
-// tagged is a row of n segments of 100 octets at to.
-func (l *rowLab) tagged(n int, to uint64) (row [][]byte) {
+// taggedRow is a row of n segments of 100 octets at to.
+func (l *rowLab) taggedRow(n int, to uint64) (row [][]byte) {
 	for i := range uint64(n) {
-		row = append(row, taggedSeg(false, 9, l.region.STag(), to+100*i, pattern(100)))
+		row = append(row, taggedSeg(false, 9, l.region.STag(), to+100*i, patternOf(100)))
 	}
 	return row
 }
 
-// untagged is a row of n segments of 20 octets of the first message.
-func (l *rowLab) untagged(n int, mo uint32) (row [][]byte) {
+// untaggedRow is a row of n segments of 20 octets of the first message.
+func (l *rowLab) untaggedRow(n int, mo uint32) (row [][]byte) {
 	for i := range uint32(n) {
-		row = append(row, untaggedSeg(false, 0, 1, mo+20*i, pattern(20)))
+		row = append(row, untaggedSeg(false, 0, 1, mo+20*i, patternOf(20)))
 	}
 	return row
 }
@@ -358,86 +358,86 @@ func TestWhereARowOfSegmentsEnds(t *testing.T) {
 		{"none", func(l *rowLab) [][]byte { return nil }, 0},
 		{"a segment of no octets", func(l *rowLab) [][]byte { return [][]byte{{}, {}} }, 0},
 
-		{"all", func(l *rowLab) [][]byte { return l.tagged(10, 100) }, 10},
-		{"two", func(l *rowLab) [][]byte { return l.tagged(2, 100) }, 2},
-		{"one", func(l *rowLab) [][]byte { return l.tagged(1, 100) }, 0},
-		{"the end of the region", func(l *rowLab) [][]byte { return l.tagged(2, 900) }, 2},
-		{"beyond the end of the region", func(l *rowLab) [][]byte { return l.tagged(2, 901) }, 0},
-		{"in front of the region", func(l *rowLab) [][]byte { return l.tagged(2, 99) }, 0},
-		{"wraps", func(l *rowLab) [][]byte { return l.tagged(3, 1<<64-150) }, 0},
-		{"the last", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 4, last) }, 4},
-		{"the last of two", func(l *rowLab) [][]byte { return with(l.tagged(2, 100), 1, last) }, 0},
-		{"messages of one segment", func(l *rowLab) [][]byte { return all(l.tagged(5, 100), last) }, 0},
+		{"all", func(l *rowLab) [][]byte { return l.taggedRow(10, 100) }, 10},
+		{"two", func(l *rowLab) [][]byte { return l.taggedRow(2, 100) }, 2},
+		{"one", func(l *rowLab) [][]byte { return l.taggedRow(1, 100) }, 0},
+		{"the end of the region", func(l *rowLab) [][]byte { return l.taggedRow(2, 900) }, 2},
+		{"beyond the end of the region", func(l *rowLab) [][]byte { return l.taggedRow(2, 901) }, 0},
+		{"in front of the region", func(l *rowLab) [][]byte { return l.taggedRow(2, 99) }, 0},
+		{"wraps", func(l *rowLab) [][]byte { return l.taggedRow(3, 1<<64-150) }, 0},
+		{"the last", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 4, last) }, 4},
+		{"the last of two", func(l *rowLab) [][]byte { return with(l.taggedRow(2, 100), 1, last) }, 0},
+		{"messages of one segment", func(l *rowLab) [][]byte { return all(l.taggedRow(5, 100), last) }, 0},
 		{"a reserved bit", func(l *rowLab) [][]byte {
-			return with(l.tagged(5, 100), 2, func(b []byte) []byte { b[0] |= 4; return b })
+			return with(l.taggedRow(5, 100), 2, func(b []byte) []byte { b[0] |= 4; return b })
 		}, 2},
-		{"another version", func(l *rowLab) [][]byte { return all(l.tagged(5, 100), octet(0)) }, 0},
-		{"another RsvdULP", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 3, octet(1)) }, 3},
-		{"another STag", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 3, octet(5)) }, 3},
-		{"no region", func(l *rowLab) [][]byte { return all(l.tagged(5, 100), octet(5)) }, 0},
-		{"a gap", func(l *rowLab) [][]byte { return append(l.tagged(3, 100), l.tagged(3, 401)...) }, 3},
-		{"what was there", func(l *rowLab) [][]byte { return append(l.tagged(3, 100), l.tagged(3, 300)...) }, 3},
-		{"no payload", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 3, short(TaggedHeaderLen)) }, 3},
+		{"another version", func(l *rowLab) [][]byte { return all(l.taggedRow(5, 100), octet(0)) }, 0},
+		{"another RsvdULP", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 3, octet(1)) }, 3},
+		{"another STag", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 3, octet(5)) }, 3},
+		{"no region", func(l *rowLab) [][]byte { return all(l.taggedRow(5, 100), octet(5)) }, 0},
+		{"a gap", func(l *rowLab) [][]byte { return append(l.taggedRow(3, 100), l.taggedRow(3, 401)...) }, 3},
+		{"what was there", func(l *rowLab) [][]byte { return append(l.taggedRow(3, 100), l.taggedRow(3, 300)...) }, 3},
+		{"no payload", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 3, short(TaggedHeaderLen)) }, 3},
 		{"no payload at all", func(l *rowLab) [][]byte {
-			return [][]byte{l.tagged(1, 100)[0][:TaggedHeaderLen], l.tagged(1, 100)[0][:TaggedHeaderLen]}
+			return [][]byte{l.taggedRow(1, 100)[0][:TaggedHeaderLen], l.taggedRow(1, 100)[0][:TaggedHeaderLen]}
 		}, 0},
-		{"a short header", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 3, short(5)) }, 3},
-		{"an empty one", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 3, short(0)) }, 3},
-		{"a short header first", func(l *rowLab) [][]byte { return with(l.tagged(5, 100), 0, short(5)) }, 0},
+		{"a short header", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 3, short(5)) }, 3},
+		{"an empty one", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 3, short(0)) }, 3},
+		{"a short header first", func(l *rowLab) [][]byte { return with(l.taggedRow(5, 100), 0, short(5)) }, 0},
 		{"the ULP refuses", func(l *rowLab) [][]byte {
-			return all(l.tagged(5, 100), func(b []byte) []byte { b[1] = 0xEE; return b })
+			return all(l.taggedRow(5, 100), func(b []byte) []byte { b[1] = 0xEE; return b })
 		}, 0},
-		{"not the right", func(l *rowLab) [][]byte { l.ulp.need = RemoteRead; return l.tagged(5, 100) }, 0},
-		{"revoked", func(l *rowLab) [][]byte { l.region.Invalidate(); return l.tagged(5, 100) }, 0},
-		{"the peer has closed", func(l *rowLab) [][]byte { l.HalfClosed(); l.ulp.log = nil; return l.tagged(5, 100) }, 0},
-		{"over", func(l *rowLab) [][]byte { l.Abort(); return l.tagged(5, 100) }, 0},
+		{"not the right", func(l *rowLab) [][]byte { l.ulp.need = RemoteRead; return l.taggedRow(5, 100) }, 0},
+		{"revoked", func(l *rowLab) [][]byte { l.region.Invalidate(); return l.taggedRow(5, 100) }, 0},
+		{"the peer has closed", func(l *rowLab) [][]byte { l.HalfClosed(); l.ulp.log = nil; return l.taggedRow(5, 100) }, 0},
+		{"over", func(l *rowLab) [][]byte { l.Abort(); return l.taggedRow(5, 100) }, 0},
 
-		{"all untagged", func(l *rowLab) [][]byte { return l.untagged(10, 0) }, 10},
-		{"two untagged", func(l *rowLab) [][]byte { return l.untagged(2, 0) }, 2},
-		{"one untagged", func(l *rowLab) [][]byte { return l.untagged(1, 0) }, 0},
-		{"one untagged before another", func(l *rowLab) [][]byte { return append(l.untagged(1, 0), l.untagged(3, 40)...) }, 0},
-		{"one tagged before another", func(l *rowLab) [][]byte { return append(l.tagged(1, 100), l.tagged(3, 300)...) }, 0},
-		{"untagged before tagged", func(l *rowLab) [][]byte { return append(l.untagged(3, 0), l.tagged(3, 100)...) }, 3},
-		{"too long for the buffer", func(l *rowLab) [][]byte { return l.untagged(11, 0) }, 0},
+		{"all untagged", func(l *rowLab) [][]byte { return l.untaggedRow(10, 0) }, 10},
+		{"two untagged", func(l *rowLab) [][]byte { return l.untaggedRow(2, 0) }, 2},
+		{"one untagged", func(l *rowLab) [][]byte { return l.untaggedRow(1, 0) }, 0},
+		{"one untagged before another", func(l *rowLab) [][]byte { return append(l.untaggedRow(1, 0), l.untaggedRow(3, 40)...) }, 0},
+		{"one tagged before another", func(l *rowLab) [][]byte { return append(l.taggedRow(1, 100), l.taggedRow(3, 300)...) }, 0},
+		{"untagged before tagged", func(l *rowLab) [][]byte { return append(l.untaggedRow(3, 0), l.taggedRow(3, 100)...) }, 3},
+		{"too long for the buffer", func(l *rowLab) [][]byte { return l.untaggedRow(11, 0) }, 0},
 		{"a message that goes on", func(l *rowLab) [][]byte {
-			must.Equal(t, "the first row", l.PlaceRow(l.untagged(3, 0)), 3)
-			return l.untagged(3, 60)
+			must.Equal(t, "the first row", l.PlaceRow(l.untaggedRow(3, 0)), 3)
+			return l.untaggedRow(3, 60)
 		}, 3},
-		{"a message from its middle", func(l *rowLab) [][]byte { return l.untagged(3, 20) }, 0},
-		{"what has come", func(l *rowLab) [][]byte { l.arrive(l.untagged(1, 0)[0]); return l.untagged(3, 0) }, 0},
+		{"a message from its middle", func(l *rowLab) [][]byte { return l.untaggedRow(3, 20) }, 0},
+		{"what has come", func(l *rowLab) [][]byte { l.deliverSegment(l.untaggedRow(1, 0)[0]); return l.untaggedRow(3, 0) }, 0},
 		{"one stands apart", func(l *rowLab) [][]byte {
-			l.arrive(l.untagged(1, 60)[0])
-			return l.untagged(2, 0)
+			l.deliverSegment(l.untaggedRow(1, 60)[0])
+			return l.untaggedRow(2, 0)
 		}, 0},
-		{"the last untagged", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 4, last) }, 4},
-		{"untagged messages of one segment", func(l *rowLab) [][]byte { return all(l.untagged(5, 0), last) }, 0},
-		{"another RsvdULP, untagged", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 3, octet(5)) }, 3},
-		{"another QN", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 3, octet(9)) }, 3},
+		{"the last untagged", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 4, last) }, 4},
+		{"untagged messages of one segment", func(l *rowLab) [][]byte { return all(l.untaggedRow(5, 0), last) }, 0},
+		{"another RsvdULP, untagged", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 3, octet(5)) }, 3},
+		{"another QN", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 3, octet(9)) }, 3},
 		{"no such QN", func(l *rowLab) [][]byte {
-			return all(l.untagged(5, 0), func(b []byte) []byte { b[9] = 3; return b })
+			return all(l.untaggedRow(5, 0), func(b []byte) []byte { b[9] = 3; return b })
 		}, 0},
-		{"another MSN", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 3, octet(13)) }, 3},
+		{"another MSN", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 3, octet(13)) }, 3},
 		{"an MSN whose turn it is not", func(l *rowLab) [][]byte {
-			l.post(t, 0, 2, make([]byte, 200))
-			return all(l.untagged(5, 0), octet(13))
+			l.postBuffer(t, 0, 2, make([]byte, 200))
+			return all(l.untaggedRow(5, 0), octet(13))
 		}, 5},
 		{"an MSN that was", func(l *rowLab) [][]byte {
-			return all(l.untagged(5, 0), func(b []byte) []byte { b[13]--; return b })
+			return all(l.untaggedRow(5, 0), func(b []byte) []byte { b[13]--; return b })
 		}, 0},
-		{"another MO", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 3, octet(17)) }, 3},
+		{"another MO", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 3, octet(17)) }, 3},
 		{"another control field", func(l *rowLab) [][]byte {
-			return with(l.untagged(5, 0), 2, func(b []byte) []byte { b[0] |= 4; return b })
+			return with(l.untaggedRow(5, 0), 2, func(b []byte) []byte { b[0] |= 4; return b })
 		}, 2},
 		{"no buffer", func(l *rowLab) [][]byte {
-			return all(l.untagged(5, 0), func(b []byte) []byte { b[9] = 1; return b })
+			return all(l.untaggedRow(5, 0), func(b []byte) []byte { b[9] = 1; return b })
 		}, 0},
 		{"the ULP has none", func(l *rowLab) [][]byte {
-			return all(l.untagged(5, 0), func(b []byte) []byte { b[1] = 0xEE; return b })
+			return all(l.untaggedRow(5, 0), func(b []byte) []byte { b[1] = 0xEE; return b })
 		}, 0},
-		{"no payload, untagged", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 3, short(UntaggedHeaderLen)) }, 3},
-		{"a short header, untagged", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 3, short(7)) }, 3},
-		{"a short header first, untagged", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 0, short(7)) }, 0},
-		{"no payload first, untagged", func(l *rowLab) [][]byte { return with(l.untagged(5, 0), 0, short(UntaggedHeaderLen)) }, 0},
+		{"no payload, untagged", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 3, short(UntaggedHeaderLen)) }, 3},
+		{"a short header, untagged", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 3, short(7)) }, 3},
+		{"a short header first, untagged", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 0, short(7)) }, 0},
+		{"no payload first, untagged", func(l *rowLab) [][]byte { return with(l.untaggedRow(5, 0), 0, short(UntaggedHeaderLen)) }, 0},
 	} {
 		l := newRowLab(t)
 		segs := row.row(l)
@@ -453,27 +453,27 @@ func TestWhereARowOfSegmentsEnds(t *testing.T) {
 func TestNoRowBeforeAttach(t *testing.T) {
 	l := newRowLab(t)
 	l.receiving = false
-	check.Equal(t, "tagged", l.PlaceRow(l.tagged(5, 100)), 0)
-	check.Equal(t, "untagged", l.PlaceRow(l.untagged(5, 0)), 0)
-	check.That(t, zero(l.memory) && zero(l.buffer), "something was placed")
+	check.Equal(t, "tagged", l.PlaceRow(l.taggedRow(5, 100)), 0)
+	check.Equal(t, "untagged", l.PlaceRow(l.untaggedRow(5, 0)), 0)
+	check.That(t, isZero(l.memory) && isZero(l.buffer), "something was placed")
 }
 
 // A row is placed as a whole where its octets belong, and the message goes on behind it.
 func TestMessageInRows(t *testing.T) {
 	l := newRowLab(t)
-	want := pattern(100)
-	must.Equal(t, "the first row", l.PlaceRow(l.tagged(3, 200)), 3)
-	must.Equal(t, "the second row", l.PlaceRow(l.tagged(2, 500)), 2)
-	l.arrive(taggedSeg(true, 8, l.region.STag(), 700, pattern(7)))
-	check.That(t, bytes.Equal(l.memory[100:607], append(bytes.Repeat(want, 5), pattern(7)...)), "the region has %x",
+	want := patternOf(100)
+	must.Equal(t, "the first row", l.PlaceRow(l.taggedRow(3, 200)), 3)
+	must.Equal(t, "the second row", l.PlaceRow(l.taggedRow(2, 500)), 2)
+	l.deliverSegment(taggedSeg(true, 8, l.region.STag(), 700, patternOf(7)))
+	check.That(t, bytes.Equal(l.memory[100:607], append(bytes.Repeat(want, 5), patternOf(7)...)), "the region has %x",
 		l.memory)
-	check.That(t, zero(l.memory[:100]) && zero(l.memory[607:]), "the region has %x", l.memory)
-	must.Equal(t, "the first untagged row", l.PlaceRow(l.untagged(3, 0)), 3)
-	must.Equal(t, "the second untagged row", l.PlaceRow(l.untagged(2, 60)), 2)
-	l.arrive(untaggedSeg(true, 0, 1, 100, pattern(9)))
-	check.That(t, bytes.Equal(l.buffer[:109], append(bytes.Repeat(want[:20], 5), pattern(9)...)) &&
-		zero(l.buffer[109:]), "the buffer has %x", l.buffer)
-	l.ulp.want(t, "tagged rsvd=0x8 stag="+hexOf(l.region.STag())+" to=200 len=507",
+	check.That(t, isZero(l.memory[:100]) && isZero(l.memory[607:]), "the region has %x", l.memory)
+	must.Equal(t, "the first untagged row", l.PlaceRow(l.untaggedRow(3, 0)), 3)
+	must.Equal(t, "the second untagged row", l.PlaceRow(l.untaggedRow(2, 60)), 2)
+	l.deliverSegment(untaggedSeg(true, 0, 1, 100, patternOf(9)))
+	check.That(t, bytes.Equal(l.buffer[:109], append(bytes.Repeat(want[:20], 5), patternOf(9)...)) &&
+		isZero(l.buffer[109:]), "the buffer has %x", l.buffer)
+	l.ulp.checkLog(t, "tagged rsvd=0x8 stag="+hexOf(l.region.STag())+" to=200 len=507",
 		"untagged qn=0 msn=1 rsvd=0102030405 len=109 token=1")
 }
 
@@ -482,11 +482,11 @@ func TestMessageInRows(t *testing.T) {
 func TestNoRowBeyondManyPieces(t *testing.T) {
 	l := newRowLab(t)
 	for i := range uint32(maxGapSpans) {
-		l.arrive(untaggedSeg(false, 0, 1, 10+10*i, pattern(1)))
+		l.deliverSegment(untaggedSeg(false, 0, 1, 10+10*i, patternOf(1)))
 	}
-	must.Equal(t, "a row", l.PlaceRow(l.untagged(3, 120)), 0)
-	check.That(t, zero(l.buffer[120:]), "it was placed")
-	l.arrive(l.untagged(1, 120)[0])
+	must.Equal(t, "a row", l.PlaceRow(l.untaggedRow(3, 120)), 0)
+	check.That(t, isZero(l.buffer[120:]), "it was placed")
+	l.deliverSegment(l.untaggedRow(1, 120)[0])
 	must.That(t, l.ulp.fault != nil, "no fault")
 	check.Equal(t, "octets of the segment", l.ulp.fault.SegmentLen, UntaggedHeaderLen+20)
 }
@@ -498,15 +498,15 @@ func TestRowEndsWhereAWriteFails(t *testing.T) {
 		for _, tagged := range []bool{true, false} {
 			l := newRowLab(t)
 			dev := &brittle{make([]byte, 1000), left}
-			reg := l.register(t, Spec{PD: testPD, Mem: Device(dev, 1000), Access: RemoteWrite})
+			reg := l.registerRegion(t, Spec{PD: testPD, Mem: Device(dev, 1000), Access: RemoteWrite})
 			must.OK(t, l.ulp.queues[1].Post(must.Get(MakeRecvBuffer(Gather{{Mem: Device(dev, 1000), Len: 1000}}, 1))(
 				t)))
 			var row [][]byte
 			for i := range uint32(4) {
 				if tagged {
-					row = append(row, taggedSeg(false, 0, reg.STag(), uint64(10*i), pattern(10)))
+					row = append(row, taggedSeg(false, 0, reg.STag(), uint64(10*i), patternOf(10)))
 				} else {
-					row = append(row, untaggedSeg(false, 1, 1, 10*i, pattern(10)))
+					row = append(row, untaggedSeg(false, 1, 1, 10*i, patternOf(10)))
 				}
 			}
 			n := l.PlaceRow(row)
@@ -523,7 +523,7 @@ func TestRowEndsWhereAWriteFails(t *testing.T) {
 
 func TestRowAllocatesNothing(t *testing.T) {
 	l := newRowLab(t)
-	tagged, untagged := l.tagged(10, 100), l.untagged(10, 0)
+	tagged, untagged := l.taggedRow(10, 100), l.untaggedRow(10, 0)
 	check.Equal(t, "allocations for a tagged row", testing.AllocsPerRun(100, func() {
 		if l.PlaceRow(tagged) != len(tagged) {
 			t.Fatal("no row")

@@ -22,8 +22,8 @@ func TestRunIsWhatNextSegmentGives(t *testing.T) {
 		}
 		var regions [2]Piece
 		for i, r := range []*rig{one, many} {
-			reg := r.register(t, Spec{PD: testPD, Mem: Bytes(memory), Access: RemoteRead})
-			regions[i] = resolved(t, r.Stream, reg, 0, len(memory))
+			reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(memory), Access: RemoteRead})
+			regions[i] = resolvedPiece(t, r.Stream, reg, 0, len(memory))
 		}
 		for token := range uint64(6) {
 			var g [2]Gather
@@ -68,13 +68,13 @@ func TestRunIsWhatNextSegmentGives(t *testing.T) {
 			} else {
 				var seg Segment
 				if more = many.NextSegment(size, &seg); more {
-					got = append(got, wire(&seg))
+					got = append(got, wireBytes(&seg))
 				}
 			}
 			for range got {
 				var seg Segment
 				must.That(t, one.NextSegment(size, &seg), "seed %d: more than NextSegment has", seed)
-				want = append(want, wire(&seg))
+				want = append(want, wireBytes(&seg))
 			}
 			must.That(t, bytes.Equal(bytes.Join(got, nil), bytes.Join(want, nil)), "seed %d: %x, want %x", seed, got,
 				want)
@@ -132,9 +132,9 @@ func TestWhereARunEnds(t *testing.T) {
 		{"a Stream that is aborted", memory(10 * step), func(r *rig, _ *Region) { r.Abort() }, 20, 0},
 	} {
 		r := newRig(t)
-		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 10*step)), Access: RemoteRead})
+		reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 10*step)), Access: RemoteRead})
 		if row.of == nil {
-			row.of = Gather{resolved(t, r.Stream, reg, 0, 10*step)}
+			row.of = Gather{resolvedPiece(t, r.Stream, reg, 0, 10*step)}
 		}
 		err := r.SendTagged(1, 0, 0, row.of, 1)
 		if row.then != nil {
@@ -174,14 +174,14 @@ func TestWhatLiesBeyondARun(t *testing.T) {
 	tab := NewTable(new(entropy))
 	reg := must.Get(tab.Register(Spec{PD: testPD, Mem: Bytes(b), Access: RemoteRead}))(t)
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: tab, ULP: new(recorder)})
-	p = resolved(t, s, reg, 100, 20_000)
+	p = resolvedPiece(t, s, reg, 100, 20_000)
 	body, beyond = p.sliceRun(5, 8, 1400)
 	check.That(t, &body[0] == &b[105] && &beyond[0] == &b[2905], "%d octets of a region, %d beyond", len(body),
 		len(beyond))
 }
 
-// resolved is n octets of a region, to be read.
-func resolved(tb testing.TB, s *Stream, reg *Region, to, n int) Piece {
+// resolvedPiece is n octets of a region, to be read.
+func resolvedPiece(tb testing.TB, s *Stream, reg *Region, to, n int) Piece {
 	tb.Helper()
 	p, err := s.Resolve(reg.STag(), uint64(to), uint64(n), RemoteRead)
 	must.That(tb, err == nil, "%v", err)

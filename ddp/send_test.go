@@ -19,7 +19,7 @@ func TestSegmentationExamples(t *testing.T) {
 		// req 5041-5.2-5, 5041-5.2-1, 5041-4.3-10, 5041-4.1-7: MO 0 with 1482 octets, MO 1482 with
 		// 566.
 		r := newRig(t)
-		msg := pattern(2048)
+		msg := patternOf(2048)
 		must.OK(t, r.SendUntagged(1, [5]byte{9, 8, 7, 6, 5}, gatherOf(msg), 1))
 		segs := r.cutAll(1500)
 		must.That(t, len(segs) == 2 && len(segs[0]) == 1500 && len(segs[1]) == 18+566, "segments %d", len(segs))
@@ -40,7 +40,7 @@ func TestSegmentationExamples(t *testing.T) {
 	t.Run("tagged 2048 octets at TO 16384 and MULPDU 1500", func(t *testing.T) {
 		// req 5041-5.2-7, 5041-5.2-6, 5041-4.2-7: TO 16384 with 1486 octets, TO 17870 with 562.
 		r := newRig(t)
-		msg := pattern(2048)
+		msg := patternOf(2048)
 		must.OK(t, r.SendTagged(0xCAFE, 16384, 0x42, gatherOf(msg), 1))
 		segs := r.cutAll(1500)
 		must.That(t, len(segs) == 2 && len(segs[0]) == 1500 && len(segs[1]) == 14+562, "segments %d", len(segs))
@@ -64,7 +64,7 @@ func TestSegmentationExamples(t *testing.T) {
 	})
 	t.Run("a message that fits exactly is one segment", func(t *testing.T) {
 		r := newRig(t)
-		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(1482)), 1)
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(1482)), 1)
 		segs := r.cutAll(1500)
 		must.That(t, len(segs) == 1 && segs[0][0] == 0x41, "%d segments", len(segs))
 	})
@@ -72,7 +72,7 @@ func TestSegmentationExamples(t *testing.T) {
 
 func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 	r := newRig(t)
-	msg := pattern(3000)
+	msg := patternOf(3000)
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 1)
 	var seg Segment
 	var got []byte
@@ -83,7 +83,7 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 			seg.Len(), max)
 		mo := UntaggedView(seg.Header[:]).MO()
 		must.That(t, mo == uint32(len(got)), "segment %d has MO %d after %d octets", i, mo, len(got))
-		got = append(got, wire(&seg)[18:]...)
+		got = append(got, wireBytes(&seg)[18:]...)
 	}
 	must.That(t, !r.Pending() && r.Rest() == 0 && bytes.Equal(got, msg), "message not sent in whole")
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 2)
@@ -96,7 +96,7 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 func TestMessageOrderAndMSN(t *testing.T) {
 	r := newRig(t)
 	r.sendMSN[0] = math.MaxUint32 - 1
-	send := func(qn uint32) { must.OK(t, r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0)) }
+	send := func(qn uint32) { must.OK(t, r.SendUntagged(qn, [5]byte{}, gatherOf(patternOf(30)), 0)) }
 	// req 5041-5.3-1, 5041-5.3-2: order of submission, increasing MO. req 5041-4.3-6, 5041-4.3-7,
 	// 5041-4.3-8: each queue counts by itself, from 1; 0xFFFFFFFF is followed by 0.
 	send(0)
@@ -116,7 +116,7 @@ func TestMessageOrderAndMSN(t *testing.T) {
 }
 
 func TestMessageLengthLimit(t *testing.T) {
-	mib := pattern(1 << 20)
+	mib := patternOf(1 << 20)
 	g := Gather{}
 	for range 4095 {
 		g = append(g, Piece{Mem: Bytes(mib), Len: 1 << 20})
@@ -182,20 +182,20 @@ func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
 func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
 	r := newRig(t)
 	r.Acked() // there is nothing
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 71)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), 71)
 	_ = r.SendTagged(4, 0, 0, nil, 72)
 	r.Acked()         // nothing has gone
 	r.cutAll(18 + 10) // three segments and one
 	r.Acked()
 	r.Acked()
-	r.ulp.want(t)
+	r.ulp.checkLog(t)
 	must.Equal(t, "unfinished", r.Unfinished(), 2)
 	r.Acked() // req 5041-5.4-1
-	r.ulp.want(t, "completed 71")
+	r.ulp.checkLog(t, "completed 71")
 	r.Acked()
-	r.ulp.want(t, "completed 72")
+	r.ulp.checkLog(t, "completed 72")
 	r.Acked()
-	r.ulp.want(t)
+	r.ulp.checkLog(t)
 }
 
 // However many messages wait, and wherever the queue of them begins in its memory, they leave and
@@ -213,17 +213,17 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 		for range rnd.IntN(most + 1) {
 			must.That(t, r.NextSegment(1500, &seg) == (cut < sent), "%d sent, %d cut: more %v", sent, cut, cut == sent)
 			if cut < sent {
-				must.Equal(t, "where the next message begins", TaggedView(wire(&seg)).TO(), cut)
+				must.Equal(t, "where the next message begins", TaggedView(wireBytes(&seg)).TO(), cut)
 				cut++
 			}
 		}
 		for range rnd.IntN(most + 1) {
 			if r.Acked(); acked < cut {
-				r.ulp.want(t, fmt.Sprint("completed ", acked))
+				r.ulp.checkLog(t, fmt.Sprint("completed ", acked))
 				acked++
 			}
 		}
-		r.ulp.want(t)
+		r.ulp.checkLog(t)
 		must.That(t, r.Unfinished() == int(sent-acked), "%d unfinished of %d", r.Unfinished(), sent-acked)
 	}
 	check.Equal(t, "octets held", uintptr(r.Held()), unsafe.Sizeof(*r.Stream)+3*(unsafe.Sizeof(receivedRanges{})+2*4)+
@@ -232,25 +232,25 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 
 func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {
 	r := newRig(t)
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 1)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), 1)
 	var seg Segment
 	r.NextSegment(18+20, &seg)
 	r.Acked()
 	r.Acked() // one too many
-	r.ulp.want(t)
+	r.ulp.checkLog(t)
 	r.NextSegment(18+20, &seg)
 	r.Acked()
-	r.ulp.want(t, "completed 1")
+	r.ulp.checkLog(t, "completed 1")
 }
 
 func TestRevokedSourceFailsTheMessage(t *testing.T) {
 	r := newRig(t)
-	mem := pattern(100)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 100, Access: RemoteRead})
+	mem := patternOf(100)
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 100, Access: RemoteRead})
 	piece, err := r.Resolve(reg.STag(), 150, 40, RemoteRead)
 	must.That(t, err == nil, "%v", err)
 	_ = r.SendTagged(1, 0, 0, Gather{piece}, 1)
-	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(5)), 2)
+	_ = r.SendTagged(1, 0, 0, gatherOf(patternOf(5)), 2)
 	var seg Segment
 	must.That(t, r.NextSegment(14+30, &seg) && bytes.Equal(seg.Body[0], mem[50:80]), "the segment is %x", seg.Body)
 	reg.Invalidate()
@@ -260,9 +260,9 @@ func TestRevokedSourceFailsTheMessage(t *testing.T) {
 		check.Equal(t, "message after it", r.SendUntagged(2, [5]byte{}, nil, 4), ErrFaulted)
 	}
 	must.That(t, !r.NextSegment(14+30, &seg), "octets of a revoked region were sent")
-	r.ulp.want(t) // the first segment still refers to the memory
+	r.ulp.checkLog(t) // the first segment still refers to the memory
 	r.Acked()
-	r.ulp.want(t, "failed 1: "+ErrRevoked.Error(), "failed 2: "+ErrCanceled.Error())
+	r.ulp.checkLog(t, "failed 1: "+ErrRevoked.Error(), "failed 2: "+ErrCanceled.Error())
 	segs := r.cutAll(1500)
 	must.That(t, len(segs) == 1 && UntaggedView(segs[0]).QN() == 2, "last message not sent: %x", segs)
 	check.Error(t, "message from a revoked region", r.SendTagged(1, 0, 0, Gather{piece}, 9), ErrRevoked)
@@ -271,14 +271,14 @@ func TestRevokedSourceFailsTheMessage(t *testing.T) {
 func TestCancelUnsentLeavesNoGapInTheMSNs(t *testing.T) {
 	r := newRig(t)
 	for i := range 3 {
-		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(10)), uint64(i))
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(10)), uint64(i))
 	}
 	var seg Segment
 	r.NextSegment(1500, &seg)
 	r.CancelUnsent()
-	r.ulp.want(t)
+	r.ulp.checkLog(t)
 	r.Acked()
-	r.ulp.want(t, "completed 0", "failed 1: "+ErrCanceled.Error(), "failed 2: "+ErrCanceled.Error())
+	r.ulp.checkLog(t, "completed 0", "failed 1: "+ErrCanceled.Error(), "failed 2: "+ErrCanceled.Error())
 	_ = r.SendUntagged(0, [5]byte{}, nil, 9)
 	segs := r.cutAll(1500)
 	// req 5041-4.3-6
@@ -305,8 +305,8 @@ func (d *disk) WriteAt(p []byte, off int64) (int, error) {
 
 func TestDeviceAsSource(t *testing.T) {
 	r := newRig(t)
-	d := &disk{b: pattern(100)}
-	source, e := r.Resolve(r.register(t, Spec{PD: testPD, Mem: Device(d, 100)}).STag(), 10, 50, 0)
+	d := &disk{b: patternOf(100)}
+	source, e := r.Resolve(r.registerRegion(t, Spec{PD: testPD, Mem: Device(d, 100)}).STag(), 10, 50, 0)
 	must.That(t, e == nil, "%v", e)
 	_ = r.SendTagged(1, 0, 0, Gather{source}, 1)
 	segs := r.cutAll(14 + 40)
@@ -314,13 +314,13 @@ func TestDeviceAsSource(t *testing.T) {
 		"device octets not sent")
 	r.Acked()
 	r.Acked()
-	r.ulp.want(t, "completed 1")
+	r.ulp.checkLog(t, "completed 1")
 	for err, want := range map[error]string{nil: "unexpected EOF", io.EOF: "unexpected EOF",
 		io.ErrClosedPipe: io.ErrClosedPipe.Error()} {
-		r, d := newRig(t), &disk{b: pattern(20), err: err} // shorter than it says
+		r, d := newRig(t), &disk{b: patternOf(20), err: err} // shorter than it says
 		_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 2)
 		r.cutAll(14 + 40)
-		r.ulp.want(t, "failed 2: "+want)
+		r.ulp.checkLog(t, "failed 2: "+want)
 		check.Equal(t, "octets cut of no message", r.Cut(), 0)
 	}
 	d.err = io.EOF // with all that was asked for
@@ -334,17 +334,17 @@ func TestULPMaySubmitWhenDrained(t *testing.T) {
 	left := 3
 	r.ulp.onDrained = func() {
 		if left--; left >= 0 {
-			_ = r.SendTagged(STag(left), 0, 0, gatherOf(pattern(30)), uint64(left))
+			_ = r.SendTagged(STag(left), 0, 0, gatherOf(patternOf(30)), uint64(left))
 		}
 	}
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 9)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), 9)
 	check.Equal(t, "segments", len(r.cutAll(18+20)), 8)
 	check.That(t, left == -1, "drained %d times, want once a message", 3-left)
 	// An end from within gives no segment out: its memory may be the user's again.
 	for _, end := range []func(r *rig){func(r *rig) { r.Abort() }, func(r *rig) { r.Closed(nil) }} {
 		r := newRig(t)
 		r.ulp.onDrained = func() { end(r) }
-		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(3)), 9)
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(3)), 9)
 		check.Equal(t, "segments given out after the end", len(r.cutAll(1500)), 0)
 	}
 }
@@ -353,7 +353,7 @@ func TestASegmentIsNeverLongerThanItMayBe(t *testing.T) {
 	var seg Segment
 	for _, n := range []int{0, 1} {
 		r := newRig(t)
-		_ = r.SendTagged(1, 0, 0, gatherOf(pattern(n)), 1)
+		_ = r.SendTagged(1, 0, 0, gatherOf(patternOf(n)), 1)
 		check.That(t, !r.NextSegment(13+n, &seg) && r.NextSegment(14+n, &seg),
 			"a message of %d octets: not in what is too short, and in what is enough", n)
 	}
@@ -361,8 +361,8 @@ func TestASegmentIsNeverLongerThanItMayBe(t *testing.T) {
 
 func TestCutOfAFailedMessage(t *testing.T) {
 	r := newRig(t)
-	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(30)), 1)
-	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(30)), 2)
+	_ = r.SendTagged(1, 0, 0, gatherOf(patternOf(30)), 1)
+	_ = r.SendTagged(1, 0, 0, gatherOf(patternOf(30)), 2)
 	var seg Segment
 	r.NextSegment(14+20, &seg)
 	check.Equal(t, "octets cut", r.Cut(), 20)
@@ -372,7 +372,7 @@ func TestCutOfAFailedMessage(t *testing.T) {
 	r.Acked()
 	check.That(t, len(cuts) == 2 && cuts[0] == 20 && cuts[1] == 0 && r.Cut() == 0 && r.Rest() == 0, "cut %v", cuts)
 	one := newRig(t)
-	_ = one.SendTagged(1, 0, 0, gatherOf(pattern(30)), 1)
+	_ = one.SendTagged(1, 0, 0, gatherOf(patternOf(30)), 1)
 	one.NextSegment(14+20, &seg)
 	one.CancelUnsent()
 	one.Acked()

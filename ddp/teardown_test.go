@@ -24,14 +24,14 @@ func TestNothingBeforeAttach(t *testing.T) {
 
 func TestGracefulTeardownByTheULP(t *testing.T) {
 	r := newRig(t)
-	r.post(t, 0, 7, make([]byte, 8))
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 1)
+	r.postBuffer(t, 0, 7, make([]byte, 8))
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), 1)
 	r.CloseSend()
 	err := r.SendTagged(1, 0, 0, nil, 2)
 	check.That(t, err == ErrClosing, "message after graceful teardown: %v", err) // req 5041-6.2.1-2
 	n := len(r.cutAll(18 + 20))
 	must.That(t, n == 2 && r.llp.finish == 0, "%d segments, LLP told to finish %d times", n, r.llp.finish)
-	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6
+	r.deliverSegment(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6
 	r.Acked()
 	r.CloseSend() // again: all is cut, and not acknowledged
 	must.Equal(t, "finishes before all data was transferred", r.llp.finish, 0)
@@ -39,7 +39,7 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	check.Equal(t, "finishes", r.llp.finish, 1)
 	r.CloseSend()
 	r.Closed(nil)
-	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=7", "completed 1")
+	r.ulp.checkLog(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=7", "completed 1")
 	check.That(t, r.llp.finish == 1 && r.llp.aborted == 0, "finish %d abort %d", r.llp.finish, r.llp.aborted)
 	check.Equal(t, "message after the end", r.SendTagged(1, 0, 0, nil, 2), ErrClosed)
 	early := NewStream(StreamConfig{ID: 1}) // nothing will be sent on it
@@ -52,7 +52,7 @@ func TestHalfCloseByThePeer(t *testing.T) {
 	r := newRig(t)
 	r.HalfClosed()
 	r.HalfClosed()
-	r.ulp.want(t, "peer closed") // req 5041-6.2.1-4
+	r.ulp.checkLog(t, "peer closed") // req 5041-6.2.1-4
 	err := r.SendUntagged(0, [5]byte{}, nil, 1)
 	check.That(t, err == nil && len(r.cutAll(1500)) == 1, "outbound transfer after half-close: %v", err)
 	r.CloseSend()
@@ -63,21 +63,21 @@ func TestHalfCloseByThePeer(t *testing.T) {
 func TestDataAfterThePeersGracefulTeardown(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 8)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 	_ = r.SendUntagged(0, [5]byte{}, nil, 5)
 	r.HalfClosed()
-	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1})) // req 5041-6.2.1-3
-	r.ulp.want(t, "peer closed", "fatal 0x0/0x00", "failed 5: "+ErrClosed.Error())
-	check.That(t, errors.Is(r.ulp.fault, ErrDataAfterClose) && zero(mem) && r.llp.aborted == 1,
+	r.deliverSegment(taggedSeg(true, 0, reg.STag(), 0, []byte{1})) // req 5041-6.2.1-3
+	r.ulp.checkLog(t, "peer closed", "fatal 0x0/0x00", "failed 5: "+ErrClosed.Error())
+	check.That(t, errors.Is(r.ulp.fault, ErrDataAfterClose) && isZero(mem) && r.llp.aborted == 1,
 		"fault %v, memory %x, LLP aborted %d times", r.ulp.fault, mem, r.llp.aborted)
 }
 
 func TestAbortByTheULP(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 8)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(5)), 1)
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 2)
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(5)), 1)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), 2)
 	_ = r.SendUntagged(0, [5]byte{}, nil, 3)
 	var seg Segment
 	r.NextSegment(18+20, &seg)
@@ -85,10 +85,10 @@ func TestAbortByTheULP(t *testing.T) {
 	r.Abort()
 	r.Abort()
 	must.Equal(t, "aborts of the LLP", r.llp.aborted, 1)
-	r.ulp.want(t) // segments of messages 1 and 2 are still with the LLP
+	r.ulp.checkLog(t) // segments of messages 1 and 2 are still with the LLP
 	// req 5041-6.2-2: both directions are off.
-	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
-	check.That(t, !r.NextSegment(1500, &seg) && zero(mem) && r.SendUntagged(0, [5]byte{}, nil, 9) == ErrClosed,
+	r.deliverSegment(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+	check.That(t, !r.NextSegment(1500, &seg) && isZero(mem) && r.SendUntagged(0, [5]byte{}, nil, 9) == ErrClosed,
 		"data moved after abortive teardown")
 	r.Closed(errors.New("reset"))
 	for i, want := range []string{"failed 1: ", "failed 2: " + ErrClosed.Error(), "failed 3: " + ErrClosed.Error()} {
@@ -103,7 +103,7 @@ func TestLostLowerLayer(t *testing.T) {
 	r := newRig(t)
 	cause := errors.New("association aborted by peer")
 	for i := range 3 {
-		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), uint64(i))
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), uint64(i))
 	}
 	var seg Segment
 	for range 3 {
@@ -113,9 +113,9 @@ func TestLostLowerLayer(t *testing.T) {
 	r.Closed(nil)
 	lost := (&Error{Type: TypeLLP, Cause: cause}).Error()
 	// req 5041-6.2.2-1, 5041-6.2.2-2, 5041-7-1
-	r.ulp.want(t, "fatal 0x3/0x00", "failed 0: "+lost, "failed 1: "+lost, "failed 2: "+lost)
+	r.ulp.checkLog(t, "fatal 0x3/0x00", "failed 0: "+lost, "failed 1: "+lost, "failed 2: "+lost)
 	r.Acked() // no news any more
-	r.ulp.want(t)
+	r.ulp.checkLog(t)
 	check.Error(t, "fault", r.ulp.fault, cause)
 	check.Equal(t, "message after the loss", r.SendUntagged(0, [5]byte{}, nil, 9), ErrClosed)
 }
@@ -125,25 +125,25 @@ func TestNothingAfterTheEnd(t *testing.T) {
 	for _, end := range []func(r *rig){func(r *rig) { r.Abort() }, func(r *rig) { r.Closed(nil) }} {
 		r := newRig(t)
 		mem := make([]byte, 8)
-		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+		reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 		end(r)
 		asked := r.llp.aborted
 		r.CloseSend()
 		r.Abort()
 		r.HalfClosed()
 		r.Closed(errors.New("late"))
-		r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
-		r.ulp.want(t)
-		check.That(t, r.llp.finish == 0 && r.llp.aborted == asked && zero(mem), "finish %d, abort %d, memory %x",
+		r.deliverSegment(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+		r.ulp.checkLog(t)
+		check.That(t, r.llp.finish == 0 && r.llp.aborted == asked && isZero(mem), "finish %d, abort %d, memory %x",
 			r.llp.finish, r.llp.aborted, mem)
 	}
 }
 
 func TestLossAfterAFaultIsNotReportedTwice(t *testing.T) {
 	r := newRig(t)
-	r.arrive([]byte{0})
+	r.deliverSegment([]byte{0})
 	r.Closed(errors.New("gone"))
-	r.ulp.want(t, "fatal 0x2/0x06")
+	r.ulp.checkLog(t, "fatal 0x2/0x06")
 }
 
 func TestAbortBeforeAttach(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAbortBeforeAttach(t *testing.T) {
 	s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: u, Queues: 1})
 	_ = s.SendUntagged(0, [5]byte{}, nil, 1)
 	s.Abort()
-	u.want(t, "failed 1: "+ErrClosed.Error())
+	u.checkLog(t, "failed 1: "+ErrClosed.Error())
 	l := new(lower)
 	s.Attach(l)
 	check.Equal(t, "an LLP stream for an aborted stream must be ended", l.aborted, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-func (r *rig) bind(t *testing.T, of *Region, w Window) *Region {
+func (r *rig) bindWindow(t *testing.T, of *Region, w Window) *Region {
 	t.Helper()
 	w.PD, w.Stream = testPD, testStream
 	return must.Get(r.table.Bind(of, w))(t)
@@ -20,8 +20,8 @@ func (r *rig) bind(t *testing.T, of *Region, w Window) *Region {
 func TestWindowOpensItsPartAlone(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 30)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
-	win := r.bind(t, reg, Window{Off: 10, Len: 10, Base: 500, Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
+	win := r.bindWindow(t, reg, Window{Off: 10, Len: 10, Base: 500, Access: RemoteWrite})
 	for _, row := range []struct {
 		name string
 		tag  STag
@@ -36,7 +36,7 @@ func TestWindowOpensItsPartAlone(t *testing.T) {
 		{"the region, which grants nothing to the peer", reg.STag(), 10, 1, int(CodeInvalidSTag)},
 	} {
 		clear(mem)
-		p := r.place(taggedSeg(true, 0, row.tag, row.to, bytes.Repeat([]byte{7}, row.n)))
+		p := r.placeSegment(taggedSeg(true, 0, row.tag, row.to, bytes.Repeat([]byte{7}, row.n)))
 		code := -1
 		if p.Err != nil {
 			code = int(p.Err.Code)
@@ -44,15 +44,15 @@ func TestWindowOpensItsPartAlone(t *testing.T) {
 		check.Equal(t, row.name, code, row.code)
 		placed := bytes.Equal(mem[10:20], bytes.Repeat([]byte{7}, 10))
 		check.That(t, placed == (row.code < 0) &&
-			zero(mem[:10]) && zero(mem[20:]), "%s: memory % x", row.name, mem)
+			isZero(mem[:10]) && isZero(mem[20:]), "%s: memory % x", row.name, mem)
 	}
 }
 
 // What is only read needs no right of the owner to write.
 func TestWindowToReadFromWhatIsNotWritten(t *testing.T) {
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(pattern(8))})
-	win := r.bind(t, reg, Window{Len: 8, Access: RemoteRead})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(patternOf(8))})
+	win := r.bindWindow(t, reg, Window{Len: 8, Access: RemoteRead})
 	p, err := r.Resolve(win.STag(), 0, 8, RemoteRead)
 	check.That(t, err == nil && p.Len == 8 && win.Valid(), "%+v, %v, valid %v", p, err, win.Valid())
 	p, err = r.Resolve(win.STag()+1, 0, 8, RemoteRead)
@@ -62,8 +62,8 @@ func TestWindowToReadFromWhatIsNotWritten(t *testing.T) {
 func TestWindowIsForOneStream(t *testing.T) {
 	// req 5042-6.1.1-4, 5042-2.2.5-1
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: LocalWrite})
-	win := r.bind(t, reg, Window{Len: 8, Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: LocalWrite})
+	win := r.bindWindow(t, reg, Window{Len: 8, Access: RemoteWrite})
 	other := NewStream(StreamConfig{ID: testStream + 1, PD: testPD, Table: r.table, ULP: &recorder{need: RemoteWrite}})
 	other.Attach(new(lower))
 	var p Placed
@@ -89,15 +89,15 @@ func TestWindowEnds(t *testing.T) {
 			r := newRig(t)
 			mem := make([]byte, 4096)
 			for range 10 {
-				reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
-				win := r.bind(t, reg, Window{Len: 4096, Access: RemoteWrite})
-				stop := hammer(t, r.table, win.STag(), len(mem))
+				reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
+				win := r.bindWindow(t, reg, Window{Len: 4096, Access: RemoteWrite})
+				stop := hammerRegion(t, r.table, win.STag(), len(mem))
 				must.OK(t, row.end(r.table, reg, win))
 				clear(mem) // req 5042-6.2.2-2: the race detector watches
 				check.That(t, !win.Valid(), "the window is valid")
 				stop()
-				must.That(t, zero(mem), "memory was written after the window's end")
-				p := r.place(taggedSeg(true, 0, win.STag(), 0, []byte{1}))
+				must.That(t, isZero(mem), "memory was written after the window's end")
+				p := r.placeSegment(taggedSeg(true, 0, win.STag(), 0, []byte{1}))
 				check.That(t, p.Err != nil && p.Err.Code == row.code, "written through it: %v", p.Err)
 			}
 		})
@@ -107,12 +107,12 @@ func TestWindowEnds(t *testing.T) {
 func TestWindowOfOneRegionLeavesOthersAlone(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 8)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite | RemoteWrite})
-	a := r.bind(t, reg, Window{Len: 8, Access: RemoteWrite})
-	b := r.bind(t, reg, Window{Len: 8, Access: RemoteWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite | RemoteWrite})
+	a := r.bindWindow(t, reg, Window{Len: 8, Access: RemoteWrite})
+	b := r.bindWindow(t, reg, Window{Len: 8, Access: RemoteWrite})
 	a.Invalidate()
 	for _, tag := range []STag{b.STag(), reg.STag()} {
-		p := r.place(taggedSeg(true, 0, tag, 0, []byte{1}))
+		p := r.placeSegment(taggedSeg(true, 0, tag, 0, []byte{1}))
 		check.That(t, p.Err == nil, "STag %#x: %v", tag, p.Err)
 	}
 	check.That(t, !a.Within(b) && a.Within(reg) && reg.Within(reg) && !reg.Within(a) && !(*Region)(nil).Within(reg),
@@ -174,9 +174,9 @@ func TestWindowOfAFile(t *testing.T) {
 	defer f.Close()
 	must.OK(t, f.Truncate(32))
 	r := newRig(t)
-	reg := r.register(t, Spec{PD: testPD, Mem: Device(f, 32), Access: LocalWrite})
-	win := r.bind(t, reg, Window{Off: 8, Len: 16, Access: RemoteWrite | RemoteAtomic})
-	p := r.place(taggedSeg(true, 0, win.STag(), 3, []byte("abc")))
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(f, 32), Access: LocalWrite})
+	win := r.bindWindow(t, reg, Window{Off: 8, Len: 16, Access: RemoteWrite | RemoteAtomic})
+	p := r.placeSegment(taggedSeg(true, 0, win.STag(), 3, []byte("abc")))
 	must.That(t, p.Err == nil, "%v", p.Err)
 	if old, err := r.Atomic(win.STag(), 8, &AtomicOp{Data: 5}); old != 0 || err != nil {
 		t.Errorf("atomic: %d, %v", old, err)
@@ -184,7 +184,7 @@ func TestWindowOfAFile(t *testing.T) {
 	v, err := reg.Atomic(16, FetchAdd(0))
 	check.That(t, v == 5 && err == nil, "the counter is %d, %v", v, err)
 	got, err := os.ReadFile(f.Name())
-	check.That(t, err == nil && string(got[11:14]) == "abc" && zero(got[:11]), "file % x, %v", got, err)
+	check.That(t, err == nil && string(got[11:14]) == "abc" && isZero(got[:11]), "file % x, %v", got, err)
 }
 
 // What was accepted before a change of its region does not outlive it.
@@ -204,7 +204,7 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t)
-			reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 64)), Access: LocalWrite | RemoteRead})
+			reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 64)), Access: LocalWrite | RemoteRead})
 			piece, e := r.Resolve(reg.STag(), 0, 64, row.need)
 			must.That(t, e == nil, "%v", e)
 			must.OK(t, row.change(r.table, reg)) // req 5041-8.3.1-1, 5040-8.1.1-6
@@ -218,13 +218,13 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 func TestPostedReceiveDoesNotFollowItsRegion(t *testing.T) {
 	r := newRig(t)
 	old, fresh := make([]byte, 8), make([]byte, 8)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(old), Access: LocalWrite})
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(old), Access: LocalWrite})
 	piece, e := r.Resolve(reg.STag(), 0, 8, LocalWrite)
 	must.That(t, e == nil, "%v", e)
 	b := must.Get(MakeRecvBuffer(Gather{piece}, 1))(t)
 	must.OK(t, r.ulp.queues[0].Post(b))
 	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 0, LocalWrite))
-	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
-	check.That(t, p.Err != nil && errors.Is(p.Err.Cause, ErrRevoked) && zero(old) && zero(fresh),
+	p := r.placeSegment(untaggedSeg(true, 0, 1, 0, []byte{1}))
+	check.That(t, p.Err != nil && errors.Is(p.Err.Cause, ErrRevoked) && isZero(old) && isZero(fresh),
 		"%v; old % x, new % x", p.Err, old, fresh)
 }

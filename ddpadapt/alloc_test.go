@@ -46,16 +46,16 @@ func newBulk(t testing.TB, size int) *bulk {
 	k.ua = ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: k.a.table, ULP: k.from, Queues: 1})
 	ub := ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: k.b.table, ULP: k.to, Queues: 1})
 	must.Do(k.a.Open(0, 0, k.ua, nil))(t)
-	exchange(k.a, k.b)
-	must.OK(t, k.b.expect(EventInitiate)[0].Session.Accept(0, ub, nil))
-	exchange(k.a, k.b)
-	k.a.expect(EventAccepted)
+	exchangeAll(k.a, k.b)
+	must.OK(t, k.b.expectEvents(EventInitiate)[0].Session.Accept(0, ub, nil))
+	exchangeAll(k.a, k.b)
+	k.a.expectEvents(EventAccepted)
 	return k
 }
 
-// write sends one message and returns how many chunks it took. last first: the chunks arrive in
+// writeMessage sends one message and returns how many chunks it took. last first: the chunks arrive in
 // reverse order.
-func (k *bulk) write(t testing.TB, reverse bool) int {
+func (k *bulk) writeMessage(t testing.TB, reverse bool) int {
 	must.OK(t, k.ua.SendTagged(k.stag, 0, 0, k.gather, 1))
 	n := 0
 	var msg assoc.Message
@@ -87,9 +87,9 @@ func TestNoAllocationPerSegment(t *testing.T) {
 	}{{"in order", false}, {"in reverse order", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			k := newBulk(t, 32<<10)
-			k.write(t, c.reverse)
+			k.writeMessage(t, c.reverse)
 			must.Equal(t, "allocations for a message of 28 segments",
-				testing.AllocsPerRun(2000, func() { k.write(t, c.reverse) }), 0)
+				testing.AllocsPerRun(2000, func() { k.writeMessage(t, c.reverse) }), 0)
 			must.That(t, k.to.delivered == k.from.completed && k.to.delivered >= 2000, "%d delivered, %d completed",
 				k.to.delivered, k.from.completed)
 		})
@@ -107,7 +107,7 @@ func BenchmarkSegment(b *testing.B) {
 			b.ReportAllocs()
 			segments := 0
 			for b.Loop() {
-				segments += k.write(b, c.reverse)
+				segments += k.writeMessage(b, c.reverse)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(segments), "ns/segment")
 		})

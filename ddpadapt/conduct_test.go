@@ -26,12 +26,12 @@ type player struct {
 	told []string
 }
 
-func (c *player) say(format string, args ...any) {
+func (c *player) noteText(format string, args ...any) {
 	c.told = append(c.told, fmt.Sprintf(format, args...))
 }
 
-// step is a message of the peer's, or a call.
-func (c *player) step(what string) {
+// playStep is a message of the peer's, or a call.
+func (c *player) playStep(what string) {
 	var err error
 	if before, ahead, yes := strings.Cut(what, "+"); yes { // of the message whose turn it is
 		var n uint16
@@ -47,7 +47,7 @@ func (c *player) step(what string) {
 	}
 	switch verb {
 	case "call":
-		u, open := c.stream(4), c.Open
+		u, open := c.newStream(4), c.Open
 		if rest != "" {
 			open = func(now rawio.Time, id int, ds *ddp.Stream, private []byte) (*Session, error) {
 				return c.OpenEnhanced(now, id, ds, Setup{IRD: 1, ORD: 2}, private)
@@ -58,7 +58,7 @@ func (c *player) step(what string) {
 			c.s, c.u = s, u
 		}
 	case "accept":
-		u := c.stream(4)
+		u := c.newStream(4)
 		accept := c.s.Accept
 		if rest != "" {
 			accept = func(now rawio.Time, ds *ddp.Stream, private []byte) error {
@@ -76,15 +76,15 @@ func (c *player) step(what string) {
 		c.s.Abort()
 	case "send":
 		if c.u != nil {
-			err = c.u.send(rest)
+			err = c.u.sendText(rest)
 		}
 	case "close":
 		if c.u != nil {
 			c.u.CloseSend()
 		}
 	case "hand":
-		for _, p := range c.pull() {
-			c.say("%s", strings.Trim(fmt.Sprintf("%q", p.String()), `"`))
+		for _, p := range c.pullPackets() {
+			c.noteText("%s", strings.Trim(fmt.Sprintf("%q", p.String()), `"`))
 		}
 	case "ack": // all, or so many
 		n := len(c.flight)
@@ -92,7 +92,7 @@ func (c *player) step(what string) {
 		for _, p := range c.flight[:min(n, len(c.flight))] {
 			p.arrived = true
 		}
-		c.acks()
+		c.ackArrived()
 	case "detach":
 		c.s.Detach(nil)
 	case "room": // in a DATA chunk
@@ -107,31 +107,31 @@ func (c *player) step(what string) {
 		fmt.Sscan(rest, &size)
 		c.receiveFragmented(&assoc.Received{Stream: c.id, PPID: PPIDControl, Unordered: true, Size: size})
 	case "foreign":
-		c.verdict(c.inject(c.id, 99, wire.FlagU, []byte{0, 1, 0, 0}))
+		c.noteVerdict(c.injectMessage(c.id, 99, wire.FlagU, []byte{0, 1, 0, 0}))
 	case "long": // an Initiate with too much private data
-		_, b := encode("0 initiate " + strings.Repeat("x", MaxPrivateData+1))
-		c.verdict(c.inject(c.id, PPIDControl, wire.FlagU, b))
+		_, b := encodeLine("0 initiate " + strings.Repeat("x", MaxPrivateData+1))
+		c.noteVerdict(c.injectMessage(c.id, PPIDControl, wire.FlagU, b))
 	case "ordered":
-		ppid, b := encode(rest)
-		c.verdict(c.inject(c.id, ppid, 0, b))
+		ppid, b := encodeLine(rest)
+		c.noteVerdict(c.injectMessage(c.id, ppid, 0, b))
 	default:
-		ppid, b := encode(what)
-		c.verdict(c.inject(c.id, ppid, wire.FlagU, b))
+		ppid, b := encodeLine(what)
+		c.noteVerdict(c.injectMessage(c.id, ppid, wire.FlagU, b))
 	}
 	if err != nil {
-		c.say("%v", strings.TrimPrefix(err.Error(), "ddpadapt: "))
+		c.noteText("%v", strings.TrimPrefix(err.Error(), "ddpadapt: "))
 	}
 }
 
-func (c *player) verdict(v assoc.Verdict) {
+func (c *player) noteVerdict(v assoc.Verdict) {
 	if v != assoc.Consumed {
-		c.say("verdict %d", v)
+		c.noteText("verdict %d", v)
 	}
 }
 
-// look tells what has come of a step: events, what the user of the stream was told, counters, and
+// seenSoFar tells what has come of a step: events, what the user of the stream was told, counters, and
 // the state.
-func (c *player) look() string {
+func (c *player) seenSoFar() string {
 	for ev, ok := c.PollEvent(); ok; ev, ok = c.PollEvent() {
 		about, se := fmt.Sprintf("%v %s", ev.Kind, ev.Private), (*SequenceError)(nil)
 		if ev.Setup != nil {
@@ -145,13 +145,13 @@ func (c *player) look() string {
 		} else if ev.Err != nil {
 			about += " " + strings.TrimPrefix(ev.Err.Error(), "ddpadapt: ")
 		}
-		if c.say("[%s]", strings.Join(strings.Fields(about), " ")); ev.Kind == EventInitiate {
+		if c.noteText("[%s]", strings.Join(strings.Fields(about), " ")); ev.Kind == EventInitiate {
 			c.s, c.u = ev.Session, nil
 		}
 	}
 	if c.u != nil {
 		for _, line := range c.u.log {
-			c.say("<%s>", line)
+			c.noteText("<%s>", line)
 		}
 		c.u.log = nil
 	}
@@ -161,12 +161,12 @@ func (c *player) look() string {
 	counters.Each(c.seen, func(_ string, v uint64) { before = append(before, v) })
 	for i, v := range now {
 		if v != before[i] && !strings.HasPrefix(names[i], "Faults") {
-			c.say("%s+%d", names[i], v-before[i])
+			c.noteText("%s+%d", names[i], v-before[i])
 		}
 	}
 	c.seen = c.Stats()
 	if n := len(c.a.detached); n > 0 {
-		c.say("detached %d", n)
+		c.noteText("detached %d", n)
 		c.a.detached = nil
 	}
 	state := "none"
@@ -185,7 +185,7 @@ func (c *player) look() string {
 	if n := c.Active(); n > 0 {
 		state += fmt.Sprint(" active ", n)
 	}
-	c.recount()
+	c.checkCounts()
 	told := strings.Join(append(c.told, state), ", ")
 	c.told = nil
 	return told
@@ -195,7 +195,7 @@ func (c *player) look() string {
 // what comes of it.
 func TestConductIsAsWrittenDown(t *testing.T) {
 	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string {
-		return answer(t, situation, step)
+		return outcomeOf(t, situation, step)
 	})
 }
 
@@ -211,7 +211,7 @@ func TestConductByChanceIsAsItWas(t *testing.T) {
 		"abcd,0 enhancedinitiate abcdef,0 enhancedinitiate abcdef,+# accept,+0 initiate,# initiate,"+
 		"+0 terminate,+0 terminate,+# terminate,+0 unknown,foreign,long,ordered +0 segment abc,pieces #,room "+
 		"#,room 1200,restart", ",")
-	fuzzinput.Told(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
+	fuzzinput.CheckRecording(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
 		in := fuzzinput.Script(fuzzinput.Random(seed, 1000))
 		e := newEnd(t, newFake(), Config{Initiator: seed%2 == 0, MaxOutOfOrder: seed % 7, MaxEarly: 5 * (seed % 31),
 			MaxPending: seed % 4})
@@ -219,8 +219,8 @@ func TestConductByChanceIsAsItWas(t *testing.T) {
 		for len(in) > 0 {
 			c := players[in.Next()*in.Next()>>13%3]
 			line := in.Line(words, []int{0, 1, 2, 3, 7, 255, 1000, 32766, 65534})
-			c.step(line)
-			fmt.Fprintln(told, c.id, line, c.look(), e.Steps(), e.Held(), e.a.broken)
+			c.playStep(line)
+			fmt.Fprintln(told, c.id, line, c.seenSoFar(), e.Steps(), e.Held(), e.a.broken)
 		}
 	})
 }
@@ -231,33 +231,33 @@ func TestLastOfALostSessionEndsIt(t *testing.T) {
 	c, got := &player{end: newEnd(t, newFake(), Config{})}, ""
 	for _, step := range []string{"0 initiate", "accept", "hand", "ack", "abort", "hand", "ack", "2 terminate",
 		"pieces 1"} {
-		c.step(step)
-		got = c.look()
+		c.playStep(step)
+		got = c.seenSoFar()
 	}
 	check.That(t, strings.Contains(got, "[ended]"), "%v", got)
 }
 
-// answer tells what comes of a step in a situation: at once, when all that can leave has left and
+// outcomeOf tells what comes of a step in a situation: at once, when all that can leave has left and
 // is acknowledged, and when the peer ends the session, or begins the next one if this one is over.
-func answer(t *testing.T, situation []string, step string) string {
+func outcomeOf(t *testing.T, situation []string, step string) string {
 	c := &player{end: newEnd(t, newFake(), Config{Initiator: true})}
 	for _, step := range situation {
-		c.step(step)
-		c.look()
+		c.playStep(step)
+		c.seenSoFar()
 	}
-	c.step(step)
-	got := c.look()
-	c.step("hand")
-	c.step("ack")
-	got += " | " + c.look()
+	c.playStep(step)
+	got := c.seenSoFar()
+	c.playStep("hand")
+	c.playStep("ack")
+	got += " | " + c.seenSoFar()
 	if s := c.sessionOn(0); s != nil && s.State() < Over {
-		c.step(fmt.Sprint(s.nextSSN, " terminate"))
+		c.playStep(fmt.Sprint(s.nextSSN, " terminate"))
 	} else {
-		c.step("0 initiate again")
+		c.playStep("0 initiate again")
 	}
-	c.step("hand")
-	c.step("ack")
-	last := c.look()
+	c.playStep("hand")
+	c.playStep("ack")
+	last := c.seenSoFar()
 	if last == "[initiate again], Requests+1, pending 0/0 pending 1 active 1" {
 		last = "free"
 	}

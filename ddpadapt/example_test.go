@@ -28,20 +28,20 @@ func newNode(addr string) *node {
 		out: assoc.NewTxBatch(8)}
 }
 
-func (n *node) adopt(a *assoc.Assoc, initiator bool) {
+func (n *node) adoptAssoc(a *assoc.Assoc, initiator bool) {
 	n.a, n.mux = a, ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator})
 	a.SetUpper(n.mux, n.mux)
 }
 
-// receive handles a packet from peer as a shell would.
-func (n *node) receive(peer *node, data []byte) {
+// receivePacket handles a packet from peer as a shell would.
+func (n *node) receivePacket(peer *node, data []byte) {
 	p := rawio.Packet{Data: data, Buf: rawio.NewBuf(data), Local: n.addr, Remote: peer.addr}
 	defer p.Release()
 	a, ok := n.ep.Lookup(&p)
 	if ok && a == nil {
 		var isNew bool
 		if a, isNew = n.ep.HandleUnmatched(0, &p); isNew {
-			n.adopt(a, false)
+			n.adoptAssoc(a, false)
 		}
 	}
 	if a != nil {
@@ -50,8 +50,8 @@ func (n *node) receive(peer *node, data []byte) {
 	}
 }
 
-// send writes what n has to send to peer, and says whether there was something.
-func (n *node) send(peer *node) bool {
+// sendPackets writes what n has to send to peer, and says whether there was something.
+func (n *node) sendPackets(peer *node) bool {
 	n.ep.PollTransmit(0, n.out)
 	if n.a != nil {
 		n.a.PollTransmit(0, n.out)
@@ -68,16 +68,16 @@ func (n *node) send(peer *node) bool {
 	}
 	n.out.Reset()
 	for _, b := range packets {
-		peer.receive(n, b)
+		peer.receivePacket(n, b)
 	}
 	return len(packets) > 0
 }
 
-// run lets packets pass until none is left.
-func run(a, b *node) {
+// runUntilQuiet lets packets pass until none is left.
+func runUntilQuiet(a, b *node) {
 	for moved := true; moved; {
-		moved = a.send(b)
-		moved = b.send(a) || moved
+		moved = a.sendPackets(b)
+		moved = b.sendPackets(a) || moved
 	}
 }
 
@@ -110,8 +110,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	client.adopt(a, true)
-	run(client, server)
+	client.adoptAssoc(a, true)
+	runUntilQuiet(client, server)
 
 	// The active side opens a session on a free stream.
 	table := ddp.NewTable(rand.Reader)
@@ -128,7 +128,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	run(client, server)
+	runUntilQuiet(client, server)
 
 	// The passive side answers.
 	for ev, ok := server.mux.PollEvent(); ok; ev, ok = server.mux.PollEvent() {
@@ -139,7 +139,7 @@ func Example() {
 			}
 		}
 	}
-	run(client, server)
+	runUntilQuiet(client, server)
 	for ev, ok := client.mux.PollEvent(); ok; ev, ok = client.mux.PollEvent() {
 		fmt.Printf("client: %v %q\n", ev.Kind, ev.Private)
 	}
@@ -152,14 +152,14 @@ func Example() {
 	if err := session.Terminate(0); err != nil {
 		panic(err)
 	}
-	run(client, server)
+	runUntilQuiet(client, server)
 	for ev, ok := server.mux.PollEvent(); ok; ev, ok = server.mux.PollEvent() {
 		fmt.Printf("server: %v\n", ev.Kind)
 		if err := ev.Session.Terminate(0); err != nil {
 			panic(err)
 		}
 	}
-	run(client, server)
+	runUntilQuiet(client, server)
 	fmt.Println("client:", session.State())
 	// Output:
 	// server: initiate "may I?"

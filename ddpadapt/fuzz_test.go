@@ -38,8 +38,8 @@ type tracked struct {
 	want   []string
 }
 
-// message sends one, a number of places ahead of its turn or behind.
-func (k *tracked) message() {
+// sendMessage sends one, a number of places ahead of its turn or behind.
+func (k *tracked) sendMessage() {
 	kind, ahead := k.in.Next(), k.in.Next()
 	switch kind >> 4 {
 	case 1:
@@ -74,37 +74,37 @@ func (k *tracked) message() {
 	}
 	verdict := assoc.Consumed
 	if !k.dead {
-		verdict = k.expect(n, ahead, kind)
+		verdict = k.expectVerdict(n, ahead, kind)
 	}
 	dead := k.dead
-	if got := k.inject(1, ppid, flags, b); got != verdict && !dead {
+	if got := k.injectMessage(1, ppid, flags, b); got != verdict && !dead {
 		k.Fatalf("message %d, %d ahead, kind %d: verdict %d, want %d", n, ahead, kind, got, verdict)
 	}
 }
 
-// expect says what becomes of a message.
-func (k *tracked) expect(n, ahead, kind int) assoc.Verdict {
+// expectVerdict says what becomes of a message.
+func (k *tracked) expectVerdict(n, ahead, kind int) assoc.Verdict {
 	_, again := k.wait[n]
 	switch {
 	case ahead >= MaxInFlight || again:
-		k.die()
+		k.sessionDied()
 	case ahead == 0 && (k.open || kind != aSegment):
-		k.turn(n, kind)
+		k.judgeTurn(n, kind)
 	case len(k.wait) == k.limit:
 		return assoc.DropUnacked
 	default:
 		k.wait[n] = kind
 	}
-	k.drain()
+	k.drainWaiting()
 	return assoc.Consumed
 }
 
-// turn judges the message whose turn it is.
-func (k *tracked) turn(n, kind int) {
+// judgeTurn judges the message whose turn it is.
+func (k *tracked) judgeTurn(n, kind int) {
 	k.next++
 	switch {
 	case kind == aStray, kind == aMalformed, k.closed, kind == aTerminate && !k.open:
-		k.die()
+		k.sessionDied()
 	case kind == aTerminate:
 		k.closed = true
 		k.want = append(k.want, "peer closed")
@@ -113,26 +113,26 @@ func (k *tracked) turn(n, kind int) {
 	}
 }
 
-// die is the end of the session, of which the user of its stream hears.
-func (k *tracked) die() {
+// sessionDied is the end of the session, of which the user of its stream hears.
+func (k *tracked) sessionDied() {
 	k.dead = true
 	if k.open {
 		k.want = append(k.want, "fatal 3/0")
 	}
 }
 
-func (k *tracked) drain() {
+func (k *tracked) drainWaiting() {
 	for !k.dead {
 		kind, ok := k.wait[k.next]
 		if !ok || kind == aSegment && !k.open {
 			return
 		}
 		delete(k.wait, k.next)
-		k.turn(k.next, kind)
+		k.judgeTurn(k.next, kind)
 	}
 }
 
-func (k *tracked) accept() {
+func (k *tracked) acceptSession() {
 	err := k.s.Accept(0, k.u.Stream, nil)
 	if k.open || k.dead {
 		if err == nil {
@@ -144,12 +144,12 @@ func (k *tracked) accept() {
 		k.Fatal(err)
 	}
 	k.open = true
-	k.drain()
+	k.drainWaiting()
 }
 
-// check compares what the user was told with what was to come.
-func (k *tracked) check() {
-	k.recount()
+// checkDelivered compares what the user was told with what was to come.
+func (k *tracked) checkDelivered() {
+	k.checkCounts()
 	told := 0
 	for _, line := range k.u.log {
 		if told < len(k.want) && line == k.want[told] {
@@ -192,19 +192,19 @@ func FuzzSequence(f *testing.F) {
 		}
 		k := &tracked{end: newEnd(t, newFake(), Config{MaxOutOfOrder: 8}), in: in[1:], wait: map[int]int{}, limit: 8,
 			first: 1}
-		k.end.expect(EventUp)
-		k.s, k.u = k.pending(1), k.stream(0)
+		k.end.expectEvents(EventUp)
+		k.s, k.u = k.pendingSession(1), k.newStream(0)
 		if in[0]&1 != 0 { // nearly all numbers have been used
 			k.first = 65533
 			k.s.nextSSN = k.first
 		}
 		for len(k.in) > 0 {
 			if k.in.Next()%8 == 2 {
-				k.accept()
+				k.acceptSession()
 			} else {
-				k.message()
+				k.sendMessage()
 			}
-			k.check()
+			k.checkDelivered()
 		}
 		k.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("end of the test")})
 		st := &k.records
@@ -243,14 +243,14 @@ func FuzzMessage(f *testing.F) {
 		}
 		must.That(t, asked.encodeWord() == want, "%#x became %+v and %#x", w, asked, asked.encodeWord())
 		if len(b) >= setupLen {
-			negotiate(t, asked, parseSetup(binary.BigEndian.Uint32(b)))
+			checkNegotiation(t, asked, parseSetup(binary.BigEndian.Uint32(b)))
 		}
 	})
 }
 
-// negotiate holds the promises of RFC 6581 section 9: neither end has more Reads pending than the
+// checkNegotiation holds the promises of RFC 6581 section 9: neither end has more Reads pending than the
 // other serves, and an indication is one that both ends support.
-func negotiate(t *testing.T, asked, own Setup) {
+func checkNegotiation(t *testing.T, asked, own Setup) {
 	reply := parseSetup(own.Answer(asked).encodeWord())
 	ord, first, err := asked.Conclude(reply)
 	must.That(t, reply.PeerToPeer == asked.PeerToPeer, "%+v is answered by %+v: another model", asked, reply)

@@ -74,24 +74,24 @@ func newFake() *fake { return &fake{payload: 1200, out: 8, in: 8, indication: Ad
 func newPair(t testing.TB) (a, b *end) {
 	t.Helper()
 	a, b = newEnd(t, newFake(), Config{Initiator: true}), newEnd(t, newFake(), Config{})
-	a.expect(EventUp)
-	b.expect(EventUp)
+	a.expectEvents(EventUp)
+	b.expectEvents(EventUp)
 	return a, b
 }
 
-// pull hands over all that e can send now.
-func (e *end) pull() []*packet {
+// pullPackets hands over all that e can send now.
+func (e *end) pullPackets() []*packet {
 	var list []*packet
 	var msg assoc.Message
 	for e.Next(0, e.a.payload, &msg) {
-		if list = append(list, e.chunk(&msg)); len(list) > 100_000 {
+		if list = append(list, e.nextChunk(&msg)); len(list) > 100_000 {
 			e.Fatal("there is no end of what is handed over")
 		}
 	}
 	return list
 }
 
-func (e *end) chunk(msg *assoc.Message) *packet {
+func (e *end) nextChunk(msg *assoc.Message) *packet {
 	if msg.Len() > max(e.a.payload, MinMULPDU+ssnLen) {
 		e.Fatalf("message of %d octets handed over where %d fit", msg.Len(), e.a.payload)
 	}
@@ -109,8 +109,8 @@ func (e *end) chunk(msg *assoc.Message) *packet {
 	return p
 }
 
-// take lets packets arrive at e in the order given.
-func (e *end) take(list ...*packet) {
+// deliverPackets lets packets arrive at e in the order given.
+func (e *end) deliverPackets(list ...*packet) {
 	e.Helper()
 	for _, p := range list {
 		v := e.Place(0, p.data, nil)
@@ -121,8 +121,8 @@ func (e *end) take(list ...*packet) {
 	}
 }
 
-// acks lets the cumulative acknowledgement of what has arrived come back to e.
-func (e *end) acks() {
+// ackArrived lets the cumulative acknowledgement of what has arrived come back to e.
+func (e *end) ackArrived() {
 	for len(e.flight) > 0 && e.flight[0].arrived {
 		p := e.flight[0]
 		e.flight = e.flight[1:]
@@ -130,40 +130,40 @@ func (e *end) acks() {
 	}
 }
 
-// exchange runs both directions in order until nothing moves.
-func exchange(a, b *end) {
+// exchangeAll runs both directions in order until nothing moves.
+func exchangeAll(a, b *end) {
 	a.Helper()
 	for moved := true; moved; {
 		moved = false
 		for _, d := range [2][2]*end{{a, b}, {b, a}} {
-			list := d[0].pull()
-			d[1].take(list...)
-			d[0].acks()
+			list := d[0].pullPackets()
+			d[1].deliverPackets(list...)
+			d[0].ackArrived()
 			moved = moved || len(list) > 0
 		}
 	}
 }
 
-// inject lets a message of an arbitrary peer arrive at e.
-func (e *end) inject(id wire.StreamID, ppid uint32, flags uint8, b []byte) assoc.Verdict {
+// injectMessage lets a message of an arbitrary peer arrive at e.
+func (e *end) injectMessage(id wire.StreamID, ppid uint32, flags uint8, b []byte) assoc.Verdict {
 	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags | wire.FlagB | wire.FlagE, Stream: id, PPID: ppid,
 		PayloadLen: len(b)})
 	return e.Place(0, wire.Data(append(d, b...)), nil)
 }
 
-// peer injects well-formed messages in text form: "1 terminate", "0 initiate hello", "3 segment
+// injectLines injects well-formed messages in text form: "1 terminate", "0 initiate hello", "3 segment
 // text". The segments are whole untagged messages on queue 0; MSN equals DDP-SSN.
-func (e *end) peer(id wire.StreamID, lines ...string) {
+func (e *end) injectLines(id wire.StreamID, lines ...string) {
 	e.Helper()
 	for _, line := range lines {
-		ppid, b := encode(line)
-		if v := e.inject(id, ppid, wire.FlagU, b); v != assoc.Consumed {
+		ppid, b := encodeLine(line)
+		if v := e.injectMessage(id, ppid, wire.FlagU, b); v != assoc.Consumed {
 			e.Fatalf("%q: verdict %d", line, v)
 		}
 	}
 }
 
-func encode(line string) (ppid uint32, b []byte) {
+func encodeLine(line string) (ppid uint32, b []byte) {
 	var ssn uint16
 	var kind, text string
 	fmt.Sscanf(line, "%d %s %s", &ssn, &kind, &text)
@@ -194,10 +194,10 @@ func (p *packet) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%d: %d %s %s", p.data.Stream(), msg.ssn, strings.ToLower(kind), text))
 }
 
-// sends checks what e hands over now, and returns it.
-func (e *end) sends(want ...string) []*packet {
+// expectSends checks what e hands over now, and returns it.
+func (e *end) expectSends(want ...string) []*packet {
 	e.Helper()
-	list := e.pull()
+	list := e.pullPackets()
 	var got []string
 	for _, p := range list {
 		got = append(got, p.String())
@@ -208,8 +208,8 @@ func (e *end) sends(want ...string) []*packet {
 	return list
 }
 
-// expect checks the kinds of the events that e has, and returns them.
-func (e *end) expect(kinds ...EventKind) []Event {
+// expectEvents checks the kinds of the events that e has, and returns them.
+func (e *end) expectEvents(kinds ...EventKind) []Event {
 	e.Helper()
 	var got []EventKind
 	var list []Event
@@ -230,8 +230,8 @@ type user struct {
 	sent  uint64
 }
 
-// stream returns a new DDP stream with posted buffers on queue 0.
-func (e *end) stream(buffers int) *user {
+// newStream returns a new DDP stream with posted buffers on queue 0.
+func (e *end) newStream(buffers int) *user {
 	e.Helper()
 	u := &user{queue: ddp.NewQueue(max(1, buffers))}
 	e.ids++
@@ -249,56 +249,58 @@ func (e *end) stream(buffers int) *user {
 	return u
 }
 
-func (u *user) send(text string) error {
+func (u *user) sendText(text string) error {
 	u.sent++
 	mem := []byte(text)
 	return u.SendUntagged(0, [5]byte{}, ddp.Gather{{Mem: ddp.Bytes(mem), Len: uint64(len(mem))}}, u.sent)
 }
 
-func (u *user) add(format string, args ...any) { u.log = append(u.log, fmt.Sprintf(format, args...)) }
+func (u *user) addLine(format string, args ...any) {
+	u.log = append(u.log, fmt.Sprintf(format, args...))
+}
 
 func (u *user) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
 func (u *user) Buffer(_, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) { return u.queue.Lookup(msn) }
-func (u *user) DeliverTagged(_ uint8, _ ddp.STag, to, n uint64)          { u.add("tagged %d+%d", to, n) }
+func (u *user) DeliverTagged(_ uint8, _ ddp.STag, to, n uint64)          { u.addLine("tagged %d+%d", to, n) }
 func (u *user) DeliverUntagged(_, _ uint32, _ [5]byte, n uint32, b *ddp.RecvBuffer) {
-	u.add("%s", b.Pieces[0].Mem.RAM()[:n])
+	u.addLine("%s", b.Pieces[0].Mem.RAM()[:n])
 	u.queue.Pop()
 }
 func (u *user) Drained()                       {}
-func (u *user) Completed(token uint64)         { u.add("completed %d", token) }
-func (u *user) Failed(token uint64, err error) { u.add("failed %d", token) }
-func (u *user) Fatal(err *ddp.Error)           { u.add("fatal %d/%d", err.Type, err.Code) }
-func (u *user) PeerClosed()                    { u.add("peer closed") }
+func (u *user) Completed(token uint64)         { u.addLine("completed %d", token) }
+func (u *user) Failed(token uint64, err error) { u.addLine("failed %d", token) }
+func (u *user) Fatal(err *ddp.Error)           { u.addLine("fatal %d/%d", err.Type, err.Code) }
+func (u *user) PeerClosed()                    { u.addLine("peer closed") }
 
-// told checks what the user was told since the last time.
-func (u *user) told(t testing.TB, want ...string) {
+// checkLog checks what the user was told since the last time.
+func (u *user) checkLog(t testing.TB, want ...string) {
 	t.Helper()
 	must.Slice(t, "what the user was told", u.log, want)
 	u.log = nil
 }
 
-// connect opens a session from a to b and accepts it.
-func connect(a, b *end) (sa, sb *Session, ua, ub *user) {
+// connectSession opens a session from a to b and accepts it.
+func connectSession(a, b *end) (sa, sb *Session, ua, ub *user) {
 	a.Helper()
-	ua, ub = a.stream(8), b.stream(8)
+	ua, ub = a.newStream(8), b.newStream(8)
 	sa, err := a.Open(0, -1, ua.Stream, nil)
 	if err != nil {
 		a.Fatal(err)
 	}
-	exchange(a, b)
-	sb = b.expect(EventInitiate)[0].Session
+	exchangeAll(a, b)
+	sb = b.expectEvents(EventInitiate)[0].Session
 	must.OK(b, sb.Accept(0, ub.Stream, nil))
-	exchange(a, b)
-	a.expect(EventAccepted)
+	exchangeAll(a, b)
+	a.expectEvents(EventAccepted)
 	return sa, sb, ua, ub
 }
 
-func gather(b []byte) ddp.Gather { return ddp.Gather{{Mem: ddp.Bytes(b), Len: uint64(len(b))}} }
+func gatherOf(b []byte) ddp.Gather { return ddp.Gather{{Mem: ddp.Bytes(b), Len: uint64(len(b))}} }
 
-// recount compares what the Mux counts, and what Held goes by, with what is there.
-func (e *end) recount() {
+// checkCounts compares what the Mux counts, and what Held goes by, with what is there.
+func (e *end) checkCounts() {
 	e.Helper()
 	got := [...]int{e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets, e.records.numPageTables,
 		e.records.numPages}

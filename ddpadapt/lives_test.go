@@ -39,7 +39,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			}
 		}
 		move := func(i int) { // packets leave, and some arrive, in any order; acknowledgements come back
-			flight = append(flight, ends[i].pull()...)
+			flight = append(flight, ends[i].pullPackets()...)
 			rnd.Shuffle(len(flight), func(j, k int) { flight[j], flight[k] = flight[k], flight[j] })
 			for range rnd.IntN(len(flight) + 1) {
 				p := flight[0]
@@ -54,13 +54,13 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 					flight = append(flight, p)
 				}
 			}
-			a.acks()
-			b.acks()
+			a.ackArrived()
+			b.ackArrived()
 		}
 		act := func(i int) {
 			e := ends[i]
 			if len(all[i]) == 0 || rnd.IntN(5) == 0 {
-				u := e.stream(8)
+				u := e.newStream(8)
 				if s, err := e.Open(0, -1, u.Stream, make([]byte, rnd.IntN(100))); err == nil {
 					all[i], users[s] = append(all[i], s), u
 				}
@@ -70,9 +70,9 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			switch rnd.IntN(8) {
 			case 0, 1, 2:
 				if u := users[s]; u != nil {
-					_ = u.send("text")
+					_ = u.sendText("text")
 					s.Ready()
-				} else if u = e.stream(8); s.Accept(0, u.Stream, nil) == nil {
+				} else if u = e.newStream(8); s.Accept(0, u.Stream, nil) == nil {
 					users[s] = u
 				}
 			case 3:
@@ -91,10 +91,10 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				switch lies := seed%3 > 0; { // what it makes wait for ever ends with the association
 				case !lies:
 				case s.State() == Pending && rnd.IntN(4) == 0: // it does not wait for the answer
-					_, seg := encode("1 segment early")
-					e.inject(s.Stream(), PPIDSegment, wire.FlagU, seg)
+					_, seg := encodeLine("1 segment early")
+					e.injectMessage(s.Stream(), PPIDSegment, wire.FlagU, seg)
 				case rnd.IntN(20) == 0: // something of no session
-					e.inject(s.Stream(), PPIDControl, wire.FlagU, []byte{0, 9, 0, 2})
+					e.injectMessage(s.Stream(), PPIDControl, wire.FlagU, []byte{0, 9, 0, 2})
 				}
 			}
 		}
@@ -105,7 +105,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			hear(0)
 			hear(1)
 			for _, e := range ends {
-				e.recount()
+				e.checkCounts()
 			}
 			for k, n := range [4]int{b.numSessions, b.Pending(), b.unackedRefusals, b.earlyOctets} {
 				most[k] = max(most[k], n)
@@ -121,7 +121,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 					}
 					move(i)
 					hear(i)
-					e.recount()
+					e.checkCounts()
 				}
 			}
 		case 1:
@@ -136,7 +136,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 		}
 		for i, e := range ends {
 			hear(i)
-			e.recount()
+			e.checkCounts()
 			what := fmt.Sprintf("seed %d, end %d", seed, i)
 			check.That(t, e.numSessions == 0 && e.Pending() == 0 && e.unackedRefusals == 0 && e.earlyOctets == 0 &&
 				e.Active() == 0, "%s: %d sessions, %d pending, %d refused, %d octets that came early", what,

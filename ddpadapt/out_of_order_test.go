@@ -12,11 +12,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// pending lets a peer initiate a session on a stream and returns it.
-func (e *end) pending(id wire.StreamID) *Session {
+// pendingSession lets a peer initiate a session on a stream and returns it.
+func (e *end) pendingSession(id wire.StreamID) *Session {
 	e.Helper()
-	e.peer(id, "0 initiate")
-	return e.expect(EventInitiate)[0].Session
+	e.injectLines(id, "0 initiate")
+	return e.expectEvents(EventInitiate)[0].Session
 }
 
 // A DDP-SSN is compared modulo 2^16: 32766 ahead is the most that the messages in flight can
@@ -29,12 +29,12 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 	}{{0, 0}, {1, 0}, {32766, 0}, {32767, FaultWindowSSN}, {32768, FaultDuplicateSSN}, {32769, FaultDuplicateSSN},
 		{65535, FaultDuplicateSSN}} {
 		b := newEnd(t, newFake(), Config{})
-		b.expect(EventUp)
-		s := b.pending(1)
-		u := b.stream(8)
+		b.expectEvents(EventUp)
+		s := b.pendingSession(1)
+		u := b.newStream(8)
 		must.OK(t, s.Accept(0, u.Stream, nil))
-		ppid, seg := encode(fmt.Sprintf("%d segment x", 1+row.ahead))
-		b.inject(1, ppid, wire.FlagU, seg)
+		ppid, seg := encodeLine(fmt.Sprintf("%d segment x", 1+row.ahead))
+		b.injectMessage(1, ppid, wire.FlagU, seg)
 		var got Fault
 		if ev, ok := b.PollEvent(); ok {
 			if e, ok := ev.Err.(*TerminatedError); ok {
@@ -49,15 +49,15 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 // each place before it.
 func TestEarlySegmentFarAhead(t *testing.T) {
 	b := newEnd(t, newFake(), Config{})
-	b.expect(EventUp)
-	s, u := b.pending(1), b.stream(8)
-	b.peer(1, "1 segment a", "30000 segment b")
+	b.expectEvents(EventUp)
+	s, u := b.pendingSession(1), b.newStream(8)
+	b.injectLines(1, "1 segment a", "30000 segment b")
 	begun := b.Steps()
 	must.OK(t, s.Accept(0, u.Stream, nil))
 	n := b.Steps() - begun
 	check.That(t, n <= 600 && s.outOfOrder.numRecords == 1 && b.records.slab[s.outOfOrder.get(30000)].earlyPayload ==
 		nil, "%d steps, %d wait", n, s.outOfOrder.numRecords)
-	u.told(t, "a")
+	u.checkLog(t, "a")
 }
 
 // The queue of events gives back what was much.
@@ -96,9 +96,9 @@ func TestEmptyQueueOfEvents(t *testing.T) {
 func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 	// req 5043-6.1-2
 	b := newEnd(t, newFake(), Config{})
-	b.expect(EventUp)
-	s := b.pending(1)
-	u := b.stream(0)
+	b.expectEvents(EventUp)
+	s := b.pendingSession(1)
+	u := b.newStream(0)
 	mem := make([]byte, 8)
 	reg := must.Get(b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite}))(t)
 	must.OK(t, s.Accept(0, u.Stream, nil))
@@ -107,7 +107,7 @@ func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 		var h [ddp.MaxHeaderLen]byte
 		n := ddp.Tagged{Last: true, STag: reg.STag()}.Put(h[:])
 		seg := append([]byte{byte(ssn >> 8), byte(ssn)}, h[:n]...)
-		v := b.inject(1, PPIDSegment, wire.FlagU, append(seg, payload...))
+		v := b.injectMessage(1, PPIDSegment, wire.FlagU, append(seg, payload...))
 		must.That(t, v == assoc.Consumed, "DDP-SSN %d: verdict %d", ssn, v)
 	}
 	for ssn := 1; ssn < 65530; ssn++ {
@@ -115,7 +115,7 @@ func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 	}
 	write(1, "early") // 65530 is missing
 	must.Equal(t, "memory after a segment out of order", string(mem[:5]), "early")
-	b.peer(1, "3 accept", "65535 accept") // both out of place, the later one first
+	b.injectLines(1, "3 accept", "65535 accept") // both out of place, the later one first
 	write(65534, "front")
 	check.Equal(t, "memory after a segment ahead of the faults", string(mem[:5]), "front")
 	write(2, "after")
@@ -127,14 +127,15 @@ func TestEarlyDataOfAllSessionsIsBounded(t *testing.T) {
 	f := newFake()
 	f.in, f.out = 64, 64
 	b := newEnd(t, f, Config{MaxEarly: 100})
-	b.expect(EventUp)
-	_, seg := encode("1 segment ")
+	b.expectEvents(EventUp)
+	_, seg := encodeLine("1 segment ")
 	fit := 0
 	for id := wire.StreamID(0); id < 20; id++ {
-		b.pending(id)
+		b.pendingSession(id)
 		for n := range uint8(2) { // of 50 octets
 			seg[1] = 1 + n
-			b.inject(id, PPIDSegment, wire.FlagU, append(seg[:len(seg):len(seg)], make([]byte, 50+ssnLen-len(seg))...))
+			b.injectMessage(id, PPIDSegment, wire.FlagU,
+				append(seg[:len(seg):len(seg)], make([]byte, 50+ssnLen-len(seg))...))
 		}
 		if _, ended := b.PollEvent(); !ended {
 			fit++
@@ -149,18 +150,18 @@ func TestHeldFollowsWhatIsInUse(t *testing.T) {
 	f := newFake()
 	f.in, f.out = 65_535, 65_535
 	b := newEnd(t, f, Config{})
-	b.expect(EventUp)
+	b.expectEvents(EventUp)
 	idle := b.Held()
-	s := b.pending(65_534)
+	s := b.pendingSession(65_534)
 	got := b.Held() - idle
 	check.That(t, got >= 512 && got <= 14<<10, "%d octets for a session on stream 65534", got)
-	must.OK(t, s.Accept(0, b.stream(1).Stream, nil))
+	must.OK(t, s.Accept(0, b.newStream(1).Stream, nil))
 	one := b.Held()
 	for ssn := uint16(2); ssn < 30_000; ssn += 2 {
-		_, seg := encode(fmt.Sprintf("%d segment x", ssn))
-		b.inject(65_534, PPIDSegment, wire.FlagU, seg)
+		_, seg := encodeLine(fmt.Sprintf("%d segment x", ssn))
+		b.injectMessage(65_534, PPIDSegment, wire.FlagU, seg)
 	}
-	b.recount()
+	b.checkCounts()
 	got, least := b.Held()-one, b.records.numPageTables*2048+15_000*64
 	check.That(t, b.records.numPageTables == 1 && got >= least,
 		"%d octets for 15000 messages ahead of others in %d windows, want %d", got, b.records.numPageTables, least)
@@ -168,7 +169,7 @@ func TestHeldFollowsWhatIsInUse(t *testing.T) {
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("the end")})
 	for _, ok := b.PollEvent(); ok; _, ok = b.PollEvent() {
 	}
-	b.recount()
+	b.checkCounts()
 	if got := b.Held() - idle; got > maxSparePages*600 || len(b.records.freePages) != maxSparePages ||
 		b.Mux.sessions.Held() != 0 {
 		t.Errorf("%d octets are held when all has ended, %d for the table", got, b.Mux.sessions.Held())

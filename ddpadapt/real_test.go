@@ -40,13 +40,13 @@ func newHosts(t testing.TB, mtu int) *world {
 	w := &world{World: sctptest.NewWorld(t)}
 	for i, h := range w.Hosts {
 		h.Link = mtu + rawio.Overhead(h.Addr)
-		w.found(i)
+		w.setCookieState(i)
 	}
 	return w
 }
 
-// found gives a host a state of its own.
-func (w *world) found(i int) {
+// setCookieState gives a host a state of its own.
+func (w *world) setCookieState(i int) {
 	h := &host{Host: w.Hosts[i], cfg: assoc.Config{OutStreams: 16}, table: ddp.NewTable(entropy{})}
 	Configure(&h.cfg)
 	h.OnAdopt = func(a *assoc.Assoc) {
@@ -67,12 +67,12 @@ func newWorld(t testing.TB, mtu int, change func(hosts [2]*host)) *world {
 	if change != nil {
 		change(w.hosts)
 	}
-	w.associate()
+	w.setUpAssoc()
 	w.Run(time.Second)
 	return w
 }
 
-func (w *world) associate() {
+func (w *world) setUpAssoc() {
 	w.Helper()
 	w.hosts[1].Endpoint.Unlisten(wirePort)
 	if err := w.hosts[1].Endpoint.Listen(wirePort, &w.hosts[1].cfg); err != nil {
@@ -81,8 +81,8 @@ func (w *world) associate() {
 	w.ConnectFrom(0, wirePort+1, wirePort, &w.hosts[0].cfg)
 }
 
-// hear takes the events of the Mux.
-func (h *host) hear() []Event {
+// takeEvents takes the events of the Mux.
+func (h *host) takeEvents() []Event {
 	for h.m != nil {
 		ev, ok := h.m.PollEvent()
 		if !ok {
@@ -93,11 +93,11 @@ func (h *host) hear() []Event {
 	return h.events
 }
 
-// event takes the next event of a host, which must be of that kind.
-func (w *world) event(host int, kind EventKind) Event {
+// nextEvent takes the next event of a host, which must be of that kind.
+func (w *world) nextEvent(host int, kind EventKind) Event {
 	w.Helper()
 	h := w.hosts[host]
-	if len(h.hear()) == 0 || h.events[0].Kind != kind {
+	if len(h.takeEvents()) == 0 || h.events[0].Kind != kind {
 		w.Fatalf("host %d at %v has events %v, want %v", host, w.Now, h.events, kind)
 	}
 	ev := h.events[0]
@@ -105,22 +105,22 @@ func (w *world) event(host int, kind EventKind) Event {
 	return ev
 }
 
-func (h *host) stream(u ddp.ULP) *ddp.Stream {
+func (h *host) newStream(u ddp.ULP) *ddp.Stream {
 	h.ids++
 	return ddp.NewStream(ddp.StreamConfig{ID: h.ids, PD: 1, Table: h.table, ULP: u, Queues: 1})
 }
 
-// session opens and accepts a session from host 0 with private data both ways.
-func (w *world) session(private []byte) (sa, sb *Session, ua, ub *sink, da, db *ddp.Stream) {
+// openSession opens and accepts a session from host 0 with private data both ways.
+func (w *world) openSession(private []byte) (sa, sb *Session, ua, ub *sink, da, db *ddp.Stream) {
 	w.Helper()
 	ua, ub = new(sink), new(sink)
-	da, db = w.hosts[0].stream(ua), w.hosts[1].stream(ub)
+	da, db = w.hosts[0].newStream(ua), w.hosts[1].newStream(ub)
 	sa, err := w.hosts[0].m.Open(w.Now, -1, da, private)
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Run(10 * time.Second)
-	ev := w.event(1, EventInitiate)
+	ev := w.nextEvent(1, EventInitiate)
 	sb = ev.Session
 	if !bytes.Equal(ev.Private, private) {
 		w.Fatalf("private data of %d octets, want %d", len(ev.Private), len(private))
@@ -129,7 +129,7 @@ func (w *world) session(private []byte) (sa, sb *Session, ua, ub *sink, da, db *
 		w.Fatal(err)
 	}
 	w.Run(10 * time.Second)
-	if ev := w.event(0, EventAccepted); !bytes.Equal(ev.Private, private) {
+	if ev := w.nextEvent(0, EventAccepted); !bytes.Equal(ev.Private, private) {
 		w.Fatalf("private data of %d octets, want %d", len(ev.Private), len(private))
 	}
 	return sa, sb, ua, ub, da, db
@@ -154,13 +154,13 @@ func TestOverRealAssociations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.mtu, nil)
-			w.event(0, EventUp)
-			w.event(1, EventUp)
+			w.nextEvent(0, EventUp)
+			w.nextEvent(1, EventUp)
 			must.Equal(t, "streams", w.hosts[0].m.Streams(), 16)
-			w.Judge = c.fate
+			w.Filter = c.fate
 			private := bytes.Repeat([]byte{7}, MaxPrivateData)
 			for round := range 2 { // the second session on the same streams
-				sa, sb, ua, ub, da, db := w.session(private)
+				sa, sb, ua, ub, da, db := w.openSession(private)
 				const size = 200_000
 				var want, got [2][]byte
 				for i, s := range [2]*ddp.Stream{da, db} {
@@ -173,12 +173,12 @@ func TestOverRealAssociations(t *testing.T) {
 				}
 				must.OK(t, sa.Terminate(w.Now))
 				w.Run(10 * time.Minute)
-				w.event(1, EventTerminated)
+				w.nextEvent(1, EventTerminated)
 				must.OK(t, sb.Terminate(w.Now))
 				w.Run(time.Minute)
-				w.event(0, EventTerminated)
-				w.event(0, EventEnded)
-				w.event(1, EventEnded)
+				w.nextEvent(0, EventTerminated)
+				w.nextEvent(0, EventEnded)
+				w.nextEvent(1, EventEnded)
 				must.That(t, ua.delivered == 1 && ub.delivered == 1 && ua.completed == 1 && ub.completed == 1,
 					"round %d: %+v and %+v", round, ua, ub)
 				for i := range want {
@@ -197,9 +197,9 @@ func TestOverRealAssociations(t *testing.T) {
 // unfragmented DATA of PPID 16 and 17 that leaves room for a SACK.
 func TestOnTheWire(t *testing.T) {
 	w := newWorld(t, 1480, nil)
-	w.event(0, EventUp)
-	w.event(1, EventUp)
-	_, _, _, _, da, _ := w.session([]byte("x"))
+	w.nextEvent(0, EventUp)
+	w.nextEvent(1, EventUp)
+	_, _, _, _, da, _ := w.openSession([]byte("x"))
 	da.SendTagged(1, 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1)
 	w.Run(time.Second)
 	setups, data, largest := 0, 0, 0
@@ -250,9 +250,9 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.mtu, nil)
-			w.event(0, EventUp)
-			w.event(1, EventUp)
-			_, _, _, _, da, db := w.session(bytes.Repeat([]byte{7}, MaxPrivateData))
+			w.nextEvent(0, EventUp)
+			w.nextEvent(1, EventUp)
+			_, _, _, _, da, db := w.openSession(bytes.Repeat([]byte{7}, MaxPrivateData))
 			for i, s := range []*ddp.Stream{da, db} { // both ways, so that SACKs would go along
 				memory := make([]byte, 5000)
 				region := must.Get(
@@ -292,7 +292,7 @@ func TestPeerWithoutDDP(t *testing.T) {
 			w := newWorld(t, 1480, func(hosts [2]*host) {
 				hosts[1].cfg.Adaptation, hosts[1].cfg.RequireAdaptation = c.indication, false
 			})
-			ev := w.event(0, EventDown)
+			ev := w.nextEvent(0, EventDown)
 			var ae *assoc.AdaptationError
 			must.That(t, errors.As(ev.Err, &ae) && ae.Want == AdaptationDDP, "event %+v", ev)
 		})
@@ -302,35 +302,35 @@ func TestPeerWithoutDDP(t *testing.T) {
 // A peer that lost its state sets the association up anew: the sessions end, new ones work.
 func TestRealRestart(t *testing.T) {
 	w := newWorld(t, 1480, nil)
-	w.event(0, EventUp)
-	w.event(1, EventUp)
-	_, sb, _, _, _, _ := w.session(nil)
-	w.Hosts[0].Renew(3, 0)
+	w.nextEvent(0, EventUp)
+	w.nextEvent(1, EventUp)
+	_, sb, _, _, _, _ := w.openSession(nil)
+	w.Hosts[0].Reboot(3, 0)
 	w.Hosts[0].Assocs = nil
-	w.found(0)
-	w.associate()
+	w.setCookieState(0)
+	w.setUpAssoc()
 	w.Run(time.Second)
-	w.event(0, EventUp)
-	ev := w.event(1, EventDown)
+	w.nextEvent(0, EventUp)
+	ev := w.nextEvent(1, EventDown)
 	must.That(t, ev.Session == sb && ev.Err == ErrRestarted, "event %+v", ev)
-	w.event(1, EventDown)
-	w.event(1, EventUp)
-	w.session(nil)
+	w.nextEvent(1, EventDown)
+	w.nextEvent(1, EventUp)
+	w.openSession(nil)
 }
 
 // An ABORT of the association reaches both sides' sessions.
 func TestRealAbort(t *testing.T) {
 	w := newWorld(t, 1480, nil)
-	w.event(0, EventUp)
-	w.event(1, EventUp)
-	sa, sb, _, _, _, _ := w.session(nil)
+	w.nextEvent(0, EventUp)
+	w.nextEvent(1, EventUp)
+	sa, sb, _, _, _, _ := w.openSession(nil)
 	w.hosts[0].a.Abort(w.Now, []byte("enough"))
 	w.Run(time.Second)
 	for i, s := range []*Session{sa, sb} {
 		var ae *assoc.AbortError
-		ev := w.event(i, EventDown)
+		ev := w.nextEvent(i, EventDown)
 		must.That(t, ev.Session == s && errors.As(ev.Err, &ae) && ae.ByPeer == (i == 1), "host %d: event %+v", i, ev)
-		w.event(i, EventDown)
+		w.nextEvent(i, EventDown)
 	}
 }
 
@@ -352,30 +352,30 @@ func (l *lens) DeliverUntagged(_, _ uint32, _ [5]byte, n uint32, _ *ddp.RecvBuff
 
 func TestWhatARealAssociationShows(t *testing.T) {
 	w := newWorld(t, 1480, nil)
-	w.event(0, EventUp)
-	w.event(1, EventUp)
+	w.nextEvent(0, EventUp)
+	w.nextEvent(1, EventUp)
 	ub := lens{queue: ddp.NewQueue(1)}
-	buf, err := ddp.MakeRecvBuffer(gather(make([]byte, 64)), 0)
+	buf, err := ddp.MakeRecvBuffer(gatherOf(make([]byte, 64)), 0)
 	must.That(t, err == nil && ub.queue.Post(buf) == nil, "%v", err)
-	da, db := w.hosts[0].stream(new(sink)), w.hosts[1].stream(&ub)
+	da, db := w.hosts[0].newStream(new(sink)), w.hosts[1].newStream(&ub)
 	must.Do(w.hosts[0].m.Open(w.Now, -1, da, nil))(t)
 	w.Run(time.Second)
-	must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, db, nil))
+	must.OK(t, w.nextEvent(1, EventInitiate).Session.Accept(w.Now, db, nil))
 	w.Run(time.Second)
 	region := must.Get(w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)),
 		Access: ddp.RemoteWrite}))(t)
 	before := len(w.Sent)
-	must.OK(t, da.SendUntagged(0, [5]byte{}, gather([]byte("now")), 1))
+	must.OK(t, da.SendUntagged(0, [5]byte{}, gatherOf([]byte("now")), 1))
 	w.Flush()
 	check.That(t, len(w.Sent) != before, "a small untagged segment waits for more") // req 5043-11.2-1
 	want := []uint64{3}
 	for n := range uint64(9) { // chunks with padding and without
-		must.OK(t, da.SendTagged(region.STag(), 0, 0, gather(make([]byte, n)), n))
+		must.OK(t, da.SendTagged(region.STag(), 0, 0, gatherOf(make([]byte, n)), n))
 		want = append(want, n)
 	}
 	w.Run(time.Second)
 	check.That(t, slices.Equal(ub.got, want), "lengths %v, want %v", ub.got, want) // req 5041-3-8
-	must.OK(t, da.SendTagged(region.STag(), 0, 0, gather(make([]byte, 1<<20)), 99))
+	must.OK(t, da.SendTagged(region.STag(), 0, 0, gatherOf(make([]byte, 1<<20)), 99))
 	w.Run(time.Minute)
 	least := uint32(1<<32 - 1)
 	for _, s := range w.Sent {
@@ -412,9 +412,9 @@ func TestWhatARealAssociationShows(t *testing.T) {
 func TestShortSegmentsShareAPacket(t *testing.T) {
 	// req 5043-11.2-1, 5043-11.2-2
 	w := newWorld(t, 1480, nil)
-	w.event(0, EventUp)
-	w.event(1, EventUp)
-	_, _, _, ub, da, _ := w.session(nil)
+	w.nextEvent(0, EventUp)
+	w.nextEvent(1, EventUp)
+	_, _, _, ub, da, _ := w.openSession(nil)
 	count := func() (packets, chunks int) {
 		for _, s := range w.Sent {
 			pkt := s.Pkt
@@ -462,8 +462,8 @@ func TestStreamsArePairedWhateverEachHostWants(t *testing.T) {
 				h.cfg.OutStreams, h.cfg.InStreams = uint16(want[i]), uint16(want[i])
 			}
 		})
-		w.event(0, EventUp)
-		w.event(1, EventUp)
+		w.nextEvent(0, EventUp)
+		w.nextEvent(1, EventUp)
 		setups := 0
 		for _, s := range w.Sent {
 			cs := s.Pkt.Chunks()

@@ -22,17 +22,17 @@ func TestAnyArrivalOrder(t *testing.T) {
 	for seed := range int64(40) {
 		a, b := newPair(t)
 		rnd := rand.New(rand.NewSource(seed))
-		_, _, ua, ub := connect(a, b)
+		_, _, ua, ub := connectSession(a, b)
 		var want []string
 		for i := range 8 {
 			text := fmt.Sprintf("message-%d", i)
-			ua.send(text)
+			ua.sendText(text)
 			want = append(want, text)
 		}
-		list := a.pull()
+		list := a.pullPackets()
 		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		b.take(list...)
-		ub.told(t, want...)
+		b.deliverPackets(list...)
+		ub.checkLog(t, want...)
 		must.That(t, b.records.recordLimit != 0 && len(b.records.free) == max(0, len(b.records.slab)-1),
 			"seed %d: records leak", seed)
 	}
@@ -42,38 +42,38 @@ func TestAnyArrivalOrder(t *testing.T) {
 func TestPlacementBeforeDelivery(t *testing.T) {
 	// req 5041-3-5, 5043-10-3
 	a, b := newPair(t)
-	_, _, ua, ub := connect(a, b)
-	ua.send("first")
-	ua.send("second")
-	list := a.pull()
-	b.take(list[1])
+	_, _, ua, ub := connectSession(a, b)
+	ua.sendText("first")
+	ua.sendText("second")
+	list := a.pullPackets()
+	b.deliverPackets(list[1])
 	buf, _ := ub.queue.Lookup(2)
 	must.Equal(t, "memory", string(buf.Pieces[0].Mem.RAM()[:6]), "second")
-	ub.told(t)
-	b.take(list[0])
-	ub.told(t, "first", "second")
+	ub.checkLog(t)
+	b.deliverPackets(list[0])
+	ub.checkLog(t, "first", "second")
 }
 
 // The passive side's segments may overtake its Accept.
 func TestSegmentsBeforeAccept(t *testing.T) {
 	// req 5043-6.6-3
 	a, _ := newPair(t)
-	u := a.stream(4)
+	u := a.newStream(4)
 	a.Open(0, 0, u.Stream, nil)
-	a.pull()
-	a.peer(0, "2 segment two", "1 segment one")
-	a.expect()
-	u.told(t)
-	a.peer(0, "0 accept hi")
-	a.expect(EventAccepted)
-	u.told(t, "one", "two")
+	a.pullPackets()
+	a.injectLines(0, "2 segment two", "1 segment one")
+	a.expectEvents()
+	u.checkLog(t)
+	a.injectLines(0, "0 accept hi")
+	a.expectEvents(EventAccepted)
+	u.checkLog(t, "one", "two")
 
 	// ... and are out of place if the answer is a Reject.
-	s, _ := a.Open(0, 1, a.stream(4).Stream, nil)
-	a.pull()
-	a.peer(1, "1 segment one", "0 reject")
-	a.expect(EventRejected)
-	a.sends()
+	s, _ := a.Open(0, 1, a.newStream(4).Stream, nil)
+	a.pullPackets()
+	a.injectLines(1, "1 segment one", "0 reject")
+	a.expectEvents(EventRejected)
+	a.expectSends()
 	must.Equal(t, "state", s.State(), Over)
 }
 
@@ -82,63 +82,63 @@ func TestSegmentsBeforeAccept(t *testing.T) {
 func TestSegmentsBeforeDecision(t *testing.T) {
 	accepted := func(t *testing.T, lines ...string) (*end, *Session) {
 		_, b := newPair(t)
-		b.peer(0, "0 initiate")
-		b.peer(0, lines...)
+		b.injectLines(0, "0 initiate")
+		b.injectLines(0, lines...)
 		ev, _ := b.PollEvent()
 		return b, ev.Session
 	}
 	t.Run("accepted: delivered in order", func(t *testing.T) {
 		b, s := accepted(t, "2 segment two", "1 segment one", "4 segment four")
-		u := b.stream(8)
+		u := b.newStream(8)
 		must.OK(t, s.Accept(0, u.Stream, nil))
-		u.told(t, "one", "two")
-		b.peer(0, "3 segment three", "5 segment five")
-		u.told(t, "three", "four", "five")
+		u.checkLog(t, "one", "two")
+		b.injectLines(0, "3 segment three", "5 segment five")
+		u.checkLog(t, "three", "four", "five")
 		must.Equal(t, "octets still kept", b.earlyOctets, 0)
 	})
 	t.Run("rejected: dropped", func(t *testing.T) {
 		b, s := accepted(t, "1 segment one")
 		s.Reject(0, nil)
-		b.sends("0: 0 reject")[0].arrived = true
-		b.peer(0, "2 segment two")
-		b.acks()
-		b.expect(EventEnded)
+		b.expectSends("0: 0 reject")[0].arrived = true
+		b.injectLines(0, "2 segment two")
+		b.ackArrived()
+		b.expectEvents(EventEnded)
 		must.That(t, b.earlyOctets == 0 && len(b.records.free) == len(b.records.slab)-1,
 			"%d octets still kept, or a record", b.earlyOctets)
 	})
 	t.Run("the active side gives up before the decision", func(t *testing.T) {
 		b, s := accepted(t, "1 terminate")
-		b.expect(EventTerminated)
-		must.That(t, s.Accept(0, b.stream(0).Stream, nil) != nil, "a session that is over was accepted")
-		b.sends("0: 0 terminate")[0].arrived = true
-		b.acks()
-		b.expect(EventEnded)
+		b.expectEvents(EventTerminated)
+		must.That(t, s.Accept(0, b.newStream(0).Stream, nil) != nil, "a session that is over was accepted")
+		b.expectSends("0: 0 terminate")[0].arrived = true
+		b.ackArrived()
+		b.expectEvents(EventEnded)
 	})
 	t.Run("gives up behind its segments: they come first", func(t *testing.T) {
 		b, s := accepted(t, "2 terminate", "1 segment one")
-		b.expect()
-		u := b.stream(1)
+		b.expectEvents()
+		u := b.newStream(1)
 		s.Accept(0, u.Stream, nil)
-		u.told(t, "one", "peer closed")
-		b.expect(EventTerminated)
+		u.checkLog(t, "one", "peer closed")
+		b.expectEvents(EventTerminated)
 	})
 	t.Run("more than is kept: terminated", func(t *testing.T) {
 		b := newEnd(t, newFake(), Config{MaxEarly: 50})
-		b.peer(0, "0 initiate", "1 segment "+strings.Repeat("x", 20), "3 segment "+strings.Repeat("x", 20))
-		b.expect(EventUp, EventInitiate, EventTerminated)
-		b.sends("0: 0 terminate")
+		b.injectLines(0, "0 initiate", "1 segment "+strings.Repeat("x", 20), "3 segment "+strings.Repeat("x", 20))
+		b.expectEvents(EventUp, EventInitiate, EventTerminated)
+		b.expectSends("0: 0 terminate")
 	})
 }
 
 // What comes in place of the answer is a fault, so that nothing of it reaches memory.
 func TestSegmentInPlaceOfTheAnswerIsNotPlaced(t *testing.T) {
 	a, _ := newPair(t)
-	u := a.stream(1)
+	u := a.newStream(1)
 	a.Open(0, 0, u.Stream, nil)
-	a.pull()
-	ppid, b := encode("1 segment a")
-	a.inject(0, ppid, wire.FlagU, append([]byte{0, 0}, b[ssnLen:]...))
-	a.expect(EventTerminated)
+	a.pullPackets()
+	ppid, b := encodeLine("1 segment a")
+	a.injectMessage(0, ppid, wire.FlagU, append([]byte{0, 0}, b[ssnLen:]...))
+	a.expectEvents(EventTerminated)
 	buf, _ := u.queue.Lookup(1)
 	must.Equal(t, "the first octet of memory", buf.Pieces[0].Mem.RAM()[0], 0)
 }
@@ -146,9 +146,9 @@ func TestSegmentInPlaceOfTheAnswerIsNotPlaced(t *testing.T) {
 // What fits no legal sequence terminates the session, in whatever order it arrives, and no other.
 func TestIllegalSequences(t *testing.T) {
 	raw := func(ppid uint32, flags uint8, b string) func(*end) {
-		return func(e *end) { e.inject(0, ppid, flags, []byte(b)) }
+		return func(e *end) { e.injectMessage(0, ppid, flags, []byte(b)) }
 	}
-	peer := func(lines ...string) func(*end) { return func(e *end) { e.peer(0, lines...) } }
+	peer := func(lines ...string) func(*end) { return func(e *end) { e.injectLines(0, lines...) } }
 	const u = wire.FlagU
 	for _, c := range []struct {
 		name   string
@@ -189,20 +189,20 @@ func TestIllegalSequences(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, _ := newPair(t)
 			if c.active {
-				a.Open(0, 0, a.stream(4).Stream, nil)
-				a.pull()
+				a.Open(0, 0, a.newStream(4).Stream, nil)
+				a.pullPackets()
 				for _, p := range a.flight {
 					p.arrived = true
 				}
-				a.acks()
+				a.ackArrived()
 			} else {
-				a.peer(0, "0 initiate")
-				a.expect(EventInitiate)[0].Session.Accept(0, a.stream(4).Stream, nil)
-				a.sends("0: 0 accept")[0].arrived = true
-				a.acks()
+				a.injectLines(0, "0 initiate")
+				a.expectEvents(EventInitiate)[0].Session.Accept(0, a.newStream(4).Stream, nil)
+				a.expectSends("0: 0 accept")[0].arrived = true
+				a.ackArrived()
 			}
-			a.peer(1, "0 initiate")
-			other := a.expect(EventInitiate)[0].Session
+			a.injectLines(1, "0 initiate")
+			other := a.expectEvents(EventInitiate)[0].Session
 			c.after(a)
 			var te *TerminatedError
 			var se *SequenceError
@@ -215,11 +215,11 @@ func TestIllegalSequences(t *testing.T) {
 				"event %+v %v", ev, ev.Err)
 			must.That(t, ev.Session.State() == Over && ev.Session.Err() == ev.Err, "state %v, %v", ev.Session.State(),
 				ev.Session.Err())
-			a.sends(c.sends)
-			a.expect()
+			a.expectSends(c.sends)
+			a.expectEvents()
 			// req 5043-11.3-5: the other stream goes on.
-			must.OK(t, other.Accept(0, a.stream(1).Stream, nil))
-			a.sends("1: 0 accept")
+			must.OK(t, other.Accept(0, a.newStream(1).Stream, nil))
+			a.expectSends("1: 0 accept")
 		})
 	}
 }
@@ -228,22 +228,22 @@ func TestIllegalSequences(t *testing.T) {
 func TestMessagesWithoutASessionGetNoAnswerOrATerminate(t *testing.T) {
 	// req 5043-6.5-2
 	_, b := newPair(t)
-	b.peer(0, "0 terminate", "7 terminate") // never answered, or two ends could go on for ever
-	b.sends()
-	b.peer(1, "0 segment x") // req 5043-2-1, 5043-4-2, 5043-6.1-4
-	b.peer(1, "1 segment x")
-	b.peer(2, "0 accept")
-	b.peer(3, "4 initiate")
-	b.inject(4, 99, wire.FlagU, []byte("what"))
-	for _, p := range b.sends("1: 0 terminate", "2: 0 terminate", "3: 0 terminate", "4: 0 terminate") {
+	b.injectLines(0, "0 terminate", "7 terminate") // never answered, or two ends could go on for ever
+	b.expectSends()
+	b.injectLines(1, "0 segment x") // req 5043-2-1, 5043-4-2, 5043-6.1-4
+	b.injectLines(1, "1 segment x")
+	b.injectLines(2, "0 accept")
+	b.injectLines(3, "4 initiate")
+	b.injectMessage(4, 99, wire.FlagU, []byte("what"))
+	for _, p := range b.expectSends("1: 0 terminate", "2: 0 terminate", "3: 0 terminate", "4: 0 terminate") {
 		p.arrived = true
 	}
-	b.expect()
-	b.acks()
+	b.expectEvents()
+	b.ackArrived()
 	must.That(t, b.Sessions() == 0 && b.unackedRefusals == 0 && b.Stats().Ignored == 2, "%d sessions, %+v",
 		b.Sessions(), b.Stats())
 	// req 5043-8-4: no stream back, no session
-	must.Equal(t, "verdict", b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
+	must.Equal(t, "verdict", b.injectMessage(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
 }
 
 // Refusals that the peer does not acknowledge are bounded: what would need one more is not taken
@@ -252,11 +252,11 @@ func TestRefusalsAreBounded(t *testing.T) {
 	f := newFake()
 	f.out, f.in = 1000, 1000
 	b := newEnd(t, f, Config{MaxPending: 1})
-	b.expect(EventUp)
-	s := b.pending(999)
+	b.expectEvents(EventUp)
+	s := b.pendingSession(999)
 	dropped := uint64(0)
 	for id := range wire.StreamID(900) {
-		if b.inject(id, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}) == assoc.DropUnacked {
+		if b.injectMessage(id, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}) == assoc.DropUnacked {
 			dropped++
 		}
 	}
@@ -264,21 +264,21 @@ func TestRefusalsAreBounded(t *testing.T) {
 	must.That(t, b.Sessions() == 1+maxRefusals && dropped == 900-maxRefusals && st.RefusalsFull == dropped &&
 		st.PendingFull == maxRefusals, "%d sessions, %d dropped, %+v", b.Sessions(), dropped, st)
 	s.Reject(0, nil)
-	b.pull()
-	_, seg := encode("0 segment x") // of the next session
-	v := b.inject(999, PPIDSegment, wire.FlagU, seg)
+	b.pullPackets()
+	_, seg := encodeLine("0 segment x") // of the next session
+	v := b.injectMessage(999, PPIDSegment, wire.FlagU, seg)
 	check.That(t, v == assoc.DropUnacked && b.Stats().RefusalsFull == dropped+1,
 		"a next session that would be refused: verdict %d", v)
-	v = b.inject(999, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1})
+	v = b.injectMessage(999, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1})
 	check.That(t, v == assoc.Consumed, "a next session that needs no refusal: verdict %d", v)
-	b.peer(998, "0 initiate") // nor does this
-	b.expect(EventInitiate)
+	b.injectLines(998, "0 initiate") // nor does this
+	b.expectEvents(EventInitiate)
 	for _, p := range b.flight {
 		p.arrived = true
 	}
-	b.acks()
-	b.peer(997, "0 initiate") // sent again, it is answered now
-	b.sends("999: 0 terminate", "997: 0 terminate")
+	b.ackArrived()
+	b.injectLines(997, "0 initiate") // sent again, it is answered now
+	b.expectSends("999: 0 terminate", "997: 0 terminate")
 }
 
 // Left to choose, the two sides take different streams.
@@ -286,7 +286,7 @@ func TestFreeStreamChoice(t *testing.T) {
 	a, b := newPair(t)
 	pick := func(e *end) (ids []wire.StreamID) {
 		for len(ids) < 9 {
-			s, err := e.Open(0, -1, e.stream(0).Stream, nil)
+			s, err := e.Open(0, -1, e.newStream(0).Stream, nil)
 			if err == ErrNoFreeStream {
 				return ids
 			}
@@ -305,7 +305,7 @@ func TestFreeStreamChoice(t *testing.T) {
 	b.sessionOn(1).Abort()
 	must.Slice(t, "what the other takes first of what is free again", pick(b), []wire.StreamID{1, 0})
 	c := newEnd(t, newFake(), Config{Initiator: true})
-	open := func() int { return int(must.Get(c.Open(0, -1, c.stream(0).Stream, nil))(t).Stream()) }
+	open := func() int { return int(must.Get(c.Open(0, -1, c.newStream(0).Stream, nil))(t).Stream()) }
 	for range 6 {
 		open()
 	}
@@ -316,7 +316,7 @@ func TestFreeStreamChoice(t *testing.T) {
 	f := newFake()
 	f.in = 1
 	must.Slice(t, "what the other takes of one stream", pick(newEnd(t, f, Config{})), []wire.StreamID{0})
-	_, err := a.Open(0, 8, a.stream(0).Stream, nil)
+	_, err := a.Open(0, 8, a.newStream(0).Stream, nil)
 	must.That(t, err == ErrInvalidStream, "stream 8 of 8: %v", err)
 }
 
@@ -324,14 +324,14 @@ func TestFreeStreamChoice(t *testing.T) {
 func TestFragmentedBeyondBounds(t *testing.T) {
 	open := func() (*end, *Session) {
 		b := newEnd(t, newFake(), Config{MaxOutOfOrder: 1})
-		b.peer(0, "0 initiate")
-		s := b.expect(EventUp, EventInitiate)[1].Session
-		s.Accept(0, b.stream(1).Stream, nil)
+		b.injectLines(0, "0 initiate")
+		s := b.expectEvents(EventUp, EventInitiate)[1].Session
+		s.Accept(0, b.newStream(1).Stream, nil)
 		return b, s
 	}
 	fault := func(b *end) Fault {
 		var se *SequenceError
-		ev := b.expect(EventTerminated)[0]
+		ev := b.expectEvents(EventTerminated)[0]
 		must.That(t, errors.As(ev.Err, &se), "event %+v", ev)
 		return se.Fault
 	}
@@ -348,7 +348,7 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 	must.Equal(t, "fault", fault(b), FaultTooLong)
 	b, s = open()
 	s.nextSSN = 65534
-	b.peer(0, "65535 segment x")
+	b.injectLines(0, "65535 segment x")
 	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // no room for its record
 	must.Equal(t, "fault", fault(b), FaultWindowSSN)
 }
@@ -357,29 +357,29 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 // whatever order, though the turn of none comes any more.
 func TestSessionEndsBehindALostMessage(t *testing.T) {
 	b := newEnd(t, newFake(), Config{MaxOutOfOrder: 1})
-	b.peer(0, "0 initiate")
-	s := b.expect(EventUp, EventInitiate)[1].Session
-	s.Accept(0, b.stream(1).Stream, nil)
+	b.injectLines(0, "0 initiate")
+	s := b.expectEvents(EventUp, EventInitiate)[1].Session
+	s.Accept(0, b.newStream(1).Stream, nil)
 	send := func(what string) {
-		for _, p := range b.pull() {
+		for _, p := range b.pullPackets() {
 			p.arrived = true
 		}
-		b.acks()
+		b.ackArrived()
 		must.That(t, len(b.flight) == 0, "%s is under way", what)
 	}
 	send("the Accept")
 	s.nextSSN = 65534
-	b.peer(0, "65535 segment x")
+	b.injectLines(0, "65535 segment x")
 	// DDP-SSN 0 finds no room, while 65534 is missing
 	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
-	b.expect(EventTerminated)
+	b.expectEvents(EventTerminated)
 	must.Equal(t, "records given back", len(b.records.free), 1)
 	send("the Terminate")
-	b.peer(0, "2 terminate")
-	b.peer(0, "1 segment y")
+	b.injectLines(0, "2 terminate")
+	b.injectLines(0, "1 segment y")
 	must.That(t, s.State() != Ended, "over, and DDP-SSN 65534 is under way")
-	b.peer(0, "65534 segment z")
-	b.expect(EventEnded)
+	b.injectLines(0, "65534 segment z")
+	b.expectEvents(EventEnded)
 	check.Equal(t, "sessions on the stream", b.Sessions(), 0)
 }
 
@@ -387,19 +387,19 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 func TestOutOfOrderBound(t *testing.T) {
 	a := newEnd(t, newFake(), Config{Initiator: true})
 	b := newEnd(t, newFake(), Config{MaxOutOfOrder: 2})
-	a.expect(EventUp)
-	b.expect(EventUp)
-	_, _, ua, ub := connect(a, b)
+	a.expectEvents(EventUp)
+	b.expectEvents(EventUp)
+	_, _, ua, ub := connectSession(a, b)
 	for _, text := range []string{"1", "2", "3", "4"} {
-		ua.send(text)
+		ua.sendText(text)
 	}
-	list := a.pull()
-	b.take(list[1], list[3])
+	list := a.pullPackets()
+	b.deliverPackets(list[1], list[3])
 	must.Equal(t, "verdict", b.Place(0, list[2].data, nil), assoc.DropUnacked)
-	b.take(list[0])
-	ub.told(t, "1", "2")
-	b.take(list[2])
-	ub.told(t, "3", "4")
+	b.deliverPackets(list[0])
+	ub.checkLog(t, "1", "2")
+	b.deliverPackets(list[2])
+	ub.checkLog(t, "3", "4")
 	must.Equal(t, "segments out of order", b.Stats().OutOfOrder, 2)
 }
 
@@ -409,25 +409,25 @@ func TestOutOfOrderBound(t *testing.T) {
 func TestTurnsOfThousandsOfMessages(t *testing.T) {
 	const n = 5*messagesPerCall + 1
 	_, b := newPair(t)
-	b.peer(0, "0 initiate")
-	s := b.expect(EventInitiate)[0].Session
-	ub := b.stream(n + 8)
+	b.injectLines(0, "0 initiate")
+	s := b.expectEvents(EventInitiate)[0].Session
+	ub := b.newStream(n + 8)
 	s.Accept(0, ub.Stream, nil)
 	for ssn := n; ssn > 1; ssn-- {
-		b.peer(0, fmt.Sprint(ssn, " segment x"))
+		b.injectLines(0, fmt.Sprint(ssn, " segment x"))
 	}
-	b.peer(0, "1 segment x")
+	b.injectLines(0, "1 segment x")
 	for next := uint16(messagesPerCall + 2); ; next += messagesPerCall {
 		must.That(t, s.nextSSN == min(next, n+1), "%d has its turn, want %d", s.nextSSN, next)
 		if next > n {
 			break
 		}
 		for _, line := range []string{fmt.Sprint(s.nextSSN+MaxInFlight, " segment early"), "0 initiate"} {
-			ppid, msg := encode(line)
-			v := b.inject(0, ppid, wire.FlagU, msg)
+			ppid, msg := encodeLine(line)
+			v := b.injectMessage(0, ppid, wire.FlagU, msg)
 			check.That(t, v == assoc.DropUnacked, "%q at %d: verdict %d", line, s.nextSSN, v)
 		}
-		b.peer(0, fmt.Sprint(n+int(next-2)/messagesPerCall, " segment y"))
+		b.injectLines(0, fmt.Sprint(n+int(next-2)/messagesPerCall, " segment y"))
 		check.That(t, b.HandleReceived(0), "nothing more at %d", s.nextSSN)
 	}
 	check.That(t, (&userMessage{hasSSN: true, fn: fnInitiate}).isBeyondWindow(40_000) &&
@@ -443,9 +443,9 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 func TestMemoryIsCopiedInParts(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		a, b := newPair(t)
-		s, _, ua, _ := connect(a, b)
-		ua.send("in flight")
-		a.pull()
+		s, _, ua, _ := connectSession(a, b)
+		ua.sendText("in flight")
+		a.pullPackets()
 		a.a.parts = 3
 		s.Abort()
 		for part := 2; part <= 3; part++ {
@@ -468,12 +468,12 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 // why.
 func TestAllIsAcknowledgedBeforeItIsCopied(t *testing.T) {
 	a, b := newPair(t)
-	s, _, ua, _ := connect(a, b)
-	ua.send("in flight")
-	a.pull()
+	s, _, ua, _ := connectSession(a, b)
+	ua.sendText("in flight")
+	a.pullPackets()
 	a.a.parts = 3
-	a.peer(0, "1 initiate", "2 terminate")
-	a.arrive()
+	a.injectLines(0, "1 initiate", "2 terminate")
+	a.deliverAll()
 	check.That(t, s.State() == Ended && s.ds == nil && strings.Contains(fmt.Sprint(ua.log), "fatal"),
 		"%v; the stream hears %q", s.State(), ua.log)
 	a.HandleReceived(0)
@@ -484,10 +484,10 @@ func TestAllIsAcknowledgedBeforeItIsCopied(t *testing.T) {
 func TestGapCostsNothing(t *testing.T) {
 	// req 5043-10-10
 	_, b := newPair(t)
-	b.peer(0, "0 initiate")
-	s := b.expect(EventInitiate)[0].Session
-	s.Accept(0, b.stream(1).Stream, nil)
-	b.peer(0, "32767 segment x")
+	b.injectLines(0, "0 initiate")
+	s := b.expectEvents(EventInitiate)[0].Session
+	s.Accept(0, b.newStream(1).Stream, nil)
+	b.injectLines(0, "32767 segment x")
 	pages := 0
 	for _, p := range s.outOfOrder.pages {
 		if p != nil {
@@ -502,10 +502,10 @@ func TestGapCostsNothing(t *testing.T) {
 func TestSSNWraps(t *testing.T) {
 	// req 5043-10-6, 5043-5.2.1-2, 5043-6-2
 	a, b := newPair(t)
-	_, sb, ua, ub := connect(a, b)
+	_, sb, ua, ub := connectSession(a, b)
 	zero := func() *packet {
 		must.OK(t, ua.SendTagged(1, 0, 0, nil, 1))
-		return a.pull()[0]
+		return a.pullPackets()[0]
 	}
 	n := 0
 	for n < 3<<16 {
@@ -513,8 +513,8 @@ func TestSSNWraps(t *testing.T) {
 		if n%3 == 0 {
 			p, q = q, p
 		}
-		b.take(p, q)
-		a.acks()
+		b.deliverPackets(p, q)
+		a.ackArrived()
 		n += 2
 	}
 	must.That(t, len(ub.log) == n && sb.nextSSN == uint16(n+1) && b.Stats().Violations == 0,
@@ -526,27 +526,27 @@ func TestSSNWraps(t *testing.T) {
 func TestFaultySegment(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {1, 0, 2}} {
 		a, b := newPair(t)
-		sa, _, ua, ub := connect(a, b)
-		ua.send("good")
+		sa, _, ua, ub := connectSession(a, b)
+		ua.sendText("good")
 		ua.SendUntagged(0, [5]byte{}, nil, 2)
-		ua.send("late")
-		list := a.pull()
+		ua.sendText("late")
+		list := a.pullPackets()
 		list[1].data[wire.DataHeaderLen+2] ^= 3 // DDP version
 		for _, i := range order {
-			b.take(list[i])
+			b.deliverPackets(list[i])
 		}
-		ub.told(t, "good", "fatal 2/6")
+		ub.checkLog(t, "good", "fatal 2/6")
 		buf, _ := ub.queue.Lookup(3)
 		// req 5041-7.1-16
 		must.That(t, slices.Index(order, 1) >= slices.Index(order, 2) || buf.Pieces[0].Mem.RAM()[0] == 0,
 			"a segment behind a known fault was placed")
-		b.expect()
-		must.OK(t, ub.send("terminate")) // req 5043-11.3-4, 5043-6.2-4
-		b.sends("0: 1 segment terminate")
+		b.expectEvents()
+		must.OK(t, ub.sendText("terminate")) // req 5043-11.3-4, 5043-6.2-4
+		b.expectSends("0: 1 segment terminate")
 		// The peer's Terminate still counts.
 		sa.Terminate(0)
-		a.acks()
-		b.take(a.sends("0: 4 terminate")...)
-		b.expect(EventTerminated)
+		a.ackArrived()
+		b.deliverPackets(a.expectSends("0: 4 terminate")...)
+		b.expectEvents(EventTerminated)
 	}
 }

@@ -22,20 +22,20 @@ type reuser struct {
 	done bool
 }
 
-func (u *reuser) Completed(uint64)     { u.reuse() }
-func (u *reuser) Failed(uint64, error) { u.reuse() }
-func (u *reuser) reuse() {
+func (u *reuser) Completed(uint64)     { u.overwriteMemory() }
+func (u *reuser) Failed(uint64, error) { u.overwriteMemory() }
+func (u *reuser) overwriteMemory() {
 	u.done = true
 	copy(u.mem, bytes.Repeat([]byte{'!'}, len(u.mem)))
 }
 
-// sign has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns the
+// signCookie has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns the
 // COOKIE ECHO packet.
-func (w *world) sign(tag uint32, streams uint16) []byte {
+func (w *world) signCookie(tag uint32, streams uint16) []byte {
 	w.Helper()
 	b := wire.AppendInit(wire.AppendHeader(nil, wirePort, wirePort+1, 0), wire.ChunkInit,
 		wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: streams, InStreams: streams, TSN: 7000})
-	w.batch(wire.CloseChunk(wire.AppendAdaptationIndication(b, AdaptationDDP), wire.CommonHeaderLen))
+	w.receiveBatch(wire.CloseChunk(wire.AppendAdaptationIndication(b, AdaptationDDP), wire.CommonHeaderLen))
 	ack := w.Sent[len(w.Sent)-1].Pkt
 	cs := ack.Chunks()
 	c, _ := cs.Next()
@@ -53,9 +53,9 @@ func (w *world) sign(tag uint32, streams uint16) []byte {
 	return nil
 }
 
-// batch has host 0 read packets of host 1 at once, before anything above its association learns of
+// receiveBatch has host 0 read packets of host 1 at once, before anything above its association learns of
 // them.
-func (w *world) batch(pkts ...[]byte) {
+func (w *world) receiveBatch(pkts ...[]byte) {
 	h := w.hosts[0]
 	for _, b := range pkts {
 		wire.PutChecksum(b, wire.ChecksumBytes(b))
@@ -94,58 +94,58 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 		for _, reading := range []string{"each by itself", "in one read"} {
 			t.Run(row.name+", "+reading, func(t *testing.T) {
 				w := newHosts(t, 1480)
-				w.associate()
+				w.setUpAssoc()
 				w.Run(sctptest.RoundTrip)
 				victim := w.hosts[0]
 				must.Equal(t, "state", victim.a.State(), assoc.CookieEchoed)
 				known := victim.a.PeerTag()
-				cookies := map[rune][]byte{'c': w.sign(other, streams), 'o': w.sign(known, streams)}
+				cookies := map[rune][]byte{'c': w.signCookie(other, streams), 'o': w.signCookie(known, streams)}
 				w.Run(time.Second)
-				w.event(0, EventUp)
-				w.event(1, EventUp)
+				w.nextEvent(0, EventUp)
+				w.nextEvent(1, EventUp)
 				u := &reuser{mem: bytes.Repeat([]byte{'s'}, 3000)}
-				s := must.Get(victim.m.Open(w.Now, streams-1, victim.stream(u), nil))(t)
+				s := must.Get(victim.m.Open(w.Now, streams-1, victim.newStream(u), nil))(t)
 				w.Run(time.Second)
-				must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, w.hosts[1].stream(new(sink)), nil))
+				must.OK(t, w.nextEvent(1, EventInitiate).Session.Accept(w.Now, w.hosts[1].newStream(new(sink)), nil))
 				w.Run(time.Second)
-				w.event(0, EventAccepted)
+				w.nextEvent(0, EventAccepted)
 
 				// Its segments are on the way, and lost, when the cookies come.
-				w.Judge = func(from int, _ wire.Packet) (int, time.Duration) { return from, 0 }
+				w.Filter = func(from int, _ wire.Packet) (int, time.Duration) { return from, 0 }
 				must.OK(t, s.ds.SendTagged(1, 0, 0, ddp.Gather{{Mem: ddp.Bytes(u.mem), Len: uint64(len(u.mem))}}, 1))
 				w.Flush()
-				cookies['r'], cookies['R'] = w.sign(known, 1), w.sign(fresh, 1) // with one stream only
+				cookies['r'], cookies['R'] = w.signCookie(known, 1), w.signCookie(fresh, 1) // with one stream only
 				var read [][]byte
 				for _, c := range row.echoes {
 					read = append(read, cookies[c])
 					if reading != "in one read" {
-						w.batch(read...)
+						w.receiveBatch(read...)
 						read = nil
 					}
 				}
-				w.batch(read...)
+				w.receiveBatch(read...)
 
 				tag := cmp.Or(row.tag, known)
 				check.That(t, victim.a.PeerTag() == tag && victim.a.Incarnation() == row.lives,
 					"in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(),
 					row.lives, tag)
 				if row.lives == 1 {
-					check.That(t, len(victim.hear()) <= 0 && !u.done && s.State() == Open,
+					check.That(t, len(victim.takeEvents()) <= 0 && !u.done && s.State() == Open,
 						"the session is %v, events %+v", s.State(), victim.events)
 				} else {
-					ev := w.event(0, EventDown)
+					ev := w.nextEvent(0, EventDown)
 					check.That(t, ev.Session == s && ev.Err == ErrRestarted && u.done, "event %+v", ev)
-					w.event(0, EventDown)
-					w.event(0, EventUp)
+					w.nextEvent(0, EventDown)
+					w.nextEvent(0, EventUp)
 					check.Equal(t, "streams", victim.m.Streams(), 1)
-					check.Do(victim.m.Open(w.Now, -1, victim.stream(new(sink)), nil))(t)
+					check.Do(victim.m.Open(w.Now, -1, victim.newStream(new(sink)), nil))(t)
 				}
 				w.Run(10 * time.Minute) // T3-rtx expires until the association is given up
 				for _, s := range w.Sent {
 					must.That(t, s.From != 0 || !bytes.Contains(s.Pkt, []byte("!!!!")),
 						"memory was sent that the program had got back")
 				}
-				victim.hear()
+				victim.takeEvents()
 				check.That(t, u.done, "the memory was never given back")
 			})
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// parcel is a packet with one DATA chunk.
-func parcel(id wire.StreamID, ppid uint32, flags uint8, b []byte) rawio.Packet {
+// dataPacket is a packet with one DATA chunk.
+func dataPacket(id wire.StreamID, ppid uint32, flags uint8, b []byte) rawio.Packet {
 	p := wire.AppendHeader(nil, 5000, 6000, 1)
 	p = wire.AppendDataHeader(p, wire.DataFields{Flags: flags | wire.FlagB | wire.FlagE, Stream: id, PPID: ppid,
 		PayloadLen: len(b)})
@@ -24,8 +24,8 @@ func parcel(id wire.StreamID, ppid uint32, flags uint8, b []byte) rawio.Packet {
 	return rawio.Packet{Data: append(p, wire.Padding(len(b))...)}
 }
 
-// numbered is a user message with a DDP-SSN in front.
-func numbered(ssn uint16, b ...byte) []byte {
+// withSSN is a user message with a DDP-SSN in front.
+func withSSN(ssn uint16, b ...byte) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, ssn), b...)
 }
 
@@ -44,37 +44,37 @@ func newRowEnd(t testing.TB) *rowEnd {
 	r := &rowEnd{memory: make([]byte, 20_000)}
 	r.peer, r.end = newPair(t)
 	for range 2 {
-		_, s, _, u := connect(r.peer, r.end)
+		_, s, _, u := connectSession(r.peer, r.end)
 		r.sessions, r.users = append(r.sessions, s), append(r.users, u)
 	}
 	r.stag = must.Get(r.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(r.memory), Access: ddp.RemoteWrite}))(t).STag()
-	must.Do(r.peer.Open(0, -1, r.peer.stream(1).Stream, nil))(t)
-	exchange(r.peer, r.end)
-	r.sessions = append(r.sessions, r.expect(EventInitiate)[0].Session)
-	r.users = append(r.users, r.stream(8))
+	must.Do(r.peer.Open(0, -1, r.peer.newStream(1).Stream, nil))(t)
+	exchangeAll(r.peer, r.end)
+	r.sessions = append(r.sessions, r.expectEvents(EventInitiate)[0].Session)
+	r.users = append(r.users, r.newStream(8))
 	return r
 }
 
-// place gives one packet to Place.
-func (r *rowEnd) place(p rawio.Packet) {
+// placePacket gives one packet to Place.
+func (r *rowEnd) placePacket(p rawio.Packet) {
 	d, ok := wire.LoneData(p.Data)
 	must.That(r, ok, "%x has no DATA chunk", p.Data)
 	r.verdicts = append(r.verdicts, r.Place(0, d, nil))
 }
 
-// wrote are the segments of a message from the DDP-SSN on, of so many octets at to.
-func (r *rowEnd) wrote(id wire.StreamID, ssn uint16, n, step int, to uint64) (list []rawio.Packet) {
+// writeSegments are the segments of a message from the DDP-SSN on, of so many octets at to.
+func (r *rowEnd) writeSegments(id wire.StreamID, ssn uint16, n, step int, to uint64) (list []rawio.Packet) {
 	for i := range n {
 		h := make([]byte, ddp.TaggedHeaderLen)
 		ddp.Tagged{Last: i == n-1, STag: r.stag, TO: to + uint64(i*step)}.Put(h)
 		body := bytes.Repeat([]byte{byte(ssn) + byte(i) + 1}, step)
-		list = append(list, parcel(id, PPIDSegment, wire.FlagU, append(numbered(ssn+uint16(i), h...), body...)))
+		list = append(list, dataPacket(id, PPIDSegment, wire.FlagU, append(withSSN(ssn+uint16(i), h...), body...)))
 	}
 	return list
 }
 
-// same compares two ends.
-func (r *rowEnd) same(other *rowEnd) {
+// compareWith compares two ends.
+func (r *rowEnd) compareWith(other *rowEnd) {
 	must.Equal(r, "counters", r.Stats(), other.Stats())
 	must.Equal(r, "steps", r.Steps(), other.Steps())
 	must.That(r, bytes.Equal(r.memory, other.memory), "the memory differs")
@@ -111,13 +111,14 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 					msn[who]++
 					h := make([]byte, ddp.UntaggedHeaderLen)
 					ddp.Untagged{Last: true, MSN: msn[who]}.Put(h)
-					more = append(more, parcel(id, PPIDSegment, wire.FlagU, append(numbered(ssn, h...), "text"...)))
+					more = append(more, dataPacket(id, PPIDSegment, wire.FlagU, append(withSSN(ssn, h...), "text"...)))
 				case 1:
 					if rnd.IntN(20) == 0 {
-						more = append(more, parcel(id, PPIDControl, wire.FlagU, numbered(ssn, 0, byte(fnTerminate))))
+						more = append(more, dataPacket(id, PPIDControl, wire.FlagU, withSSN(ssn, 0, byte(fnTerminate))))
 					}
 				default:
-					more = one.wrote(id, ssn, 1+rnd.IntN(30), 20+rnd.IntN(100), uint64(rnd.IntN(len(one.memory)-4000)))
+					more = one.writeSegments(id, ssn, 1+rnd.IntN(30), 20+rnd.IntN(100),
+						uint64(rnd.IntN(len(one.memory)-4000)))
 				}
 				ssn += uint16(len(more))
 				lists[who] = append(lists[who], more...)
@@ -131,19 +132,19 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 				d, _ := wire.LoneData(p)
 				switch rnd.IntN(20) {
 				case 0:
-					p = parcel(id, 99, wire.FlagU, d.Payload()).Data
+					p = dataPacket(id, 99, wire.FlagU, d.Payload()).Data
 				case 1:
-					p = parcel(id, PPIDControl, wire.FlagU, d.Payload()).Data
+					p = dataPacket(id, PPIDControl, wire.FlagU, d.Payload()).Data
 				case 2:
-					p = parcel(id, PPIDSegment, 0, d.Payload()).Data
+					p = dataPacket(id, PPIDSegment, 0, d.Payload()).Data
 				case 3:
-					p = parcel(id, PPIDSegment, wire.FlagU, d.Payload()[:1+rnd.IntN(3)]).Data
+					p = dataPacket(id, PPIDSegment, wire.FlagU, d.Payload()[:1+rnd.IntN(3)]).Data
 				case 4:
 					d.Payload()[1]++
 				case 5:
 					d.Payload()[ssnLen]++ // the version
 				case 6:
-					p = parcel(wire.StreamID(rnd.IntN(10)), d.PPID(), wire.FlagU, d.Payload()).Data
+					p = dataPacket(wire.StreamID(rnd.IntN(10)), d.PPID(), wire.FlagU, d.Payload()).Data
 				case 7:
 					p = list[i-1].Data // twice
 				case 8:
@@ -201,18 +202,18 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 			}
 			if n == 0 && len(list) > 0 {
 				n = 1
-				many.place(list[0])
+				many.placePacket(list[0])
 			} else {
 				for range n {
 					many.verdicts = append(many.verdicts, assoc.Consumed)
 				}
 			}
 			for _, p := range list[:n] {
-				one.place(p)
+				one.placePacket(p)
 			}
 			lists[who] = lists[who][n:]
 			must.Equal(t, "whether there is more to do", many.HandleReceived(0), one.HandleReceived(0))
-			many.same(one)
+			many.compareWith(one)
 		}
 		must.Slice(t, "verdicts", many.verdicts, one.verdicts)
 		for i, u := range one.users {
@@ -228,7 +229,7 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 			}
 			must.Equal(t, "stream of an event", got.Session.Stream(), want.Session.Stream())
 		}
-		many.recount()
+		many.checkCounts()
 	}
 	check.That(t, rows > 1000, "%d rows only", rows)
 }
@@ -242,10 +243,10 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 	}{
 		{"all", func(_ *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { return list }, 10},
 		{"more than a row has", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(s.Stream(), s.nextSSN, 40, 10, 0)
+			return r.writeSegments(s.Stream(), s.nextSSN, 40, 10, 0)
 		}, assoc.RowMost},
 		{"a row up to the last segment", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(s.Stream(), s.nextSSN, 5, 10, 0)
+			return r.writeSegments(s.Stream(), s.nextSSN, 5, 10, 0)
 		}, 4},
 		{"two", func(_ *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { return list[:2] }, 2},
 		{"one", func(_ *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { return list[:1] }, 0},
@@ -261,31 +262,33 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 			return list
 		}, 0},
 		{"one octet", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
-			list[4] = parcel(s.Stream(), PPIDSegment, wire.FlagU, []byte{0})
+			list[4] = dataPacket(s.Stream(), PPIDSegment, wire.FlagU, []byte{0})
 			return list
 		}, 4},
 		{"a DDP-SSN alone", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
-			list[4] = parcel(s.Stream(), PPIDSegment, wire.FlagU, numbered(s.nextSSN+4))
+			list[4] = dataPacket(s.Stream(), PPIDSegment, wire.FlagU, withSSN(s.nextSSN+4))
 			return list
 		}, 4},
 		{"control messages", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
 			for i, p := range list {
 				d, _ := wire.LoneData(p.Data)
-				list[i] = parcel(s.Stream(), PPIDControl, wire.FlagU, d.Payload())
+				list[i] = dataPacket(s.Stream(), PPIDControl, wire.FlagU, d.Payload())
 			}
 			return list
 		}, 0},
-		{"no session", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet { return r.wrote(5, s.nextSSN, 10, 10, 0) }, 0},
+		{"no session", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
+			return r.writeSegments(5, s.nextSSN, 10, 10, 0)
+		}, 0},
 		{"no such stream", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(5000, s.nextSSN, 10, 10, 0)
+			return r.writeSegments(5000, s.nextSSN, 10, 10, 0)
 		}, 0},
 		{"one that is not accepted", func(r *rowEnd, _ *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(r.sessions[2].Stream(), 1, 10, 10, 0)
+			return r.writeSegments(r.sessions[2].Stream(), 1, 10, 10, 0)
 		}, 0},
 		{"aborted", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet { s.Abort(); return list }, 0},
 		{"the peer has terminated", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			r.place(parcel(s.Stream(), PPIDControl, wire.FlagU, numbered(s.nextSSN, 0, byte(fnTerminate))))
-			return r.wrote(s.Stream(), s.nextSSN, 10, 10, 0)
+			r.placePacket(dataPacket(s.Stream(), PPIDControl, wire.FlagU, withSSN(s.nextSSN, 0, byte(fnTerminate))))
+			return r.writeSegments(s.Stream(), s.nextSSN, 10, 10, 0)
 		}, 0},
 		{"this side terminates", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
 			must.OK(t, s.Terminate(0))
@@ -295,7 +298,7 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 			s.stopSSN = int(s.nextSSN) + 5
 			return list
 		}, 0},
-		{"one waits for its turn", func(r *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet { r.place(list[9]); return list }, 0},
+		{"one waits for its turn", func(r *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet { r.placePacket(list[9]); return list }, 0},
 		{"the session waits", func(r *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
 			r.deliverQueue.push(s)
 			return list
@@ -304,23 +307,23 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 	} {
 		r := newRowEnd(t)
 		s := r.sessions[0]
-		list := row.story(r, s, r.wrote(s.Stream(), s.nextSSN, 11, 10, 0)[:10])
+		list := row.story(r, s, r.writeSegments(s.Stream(), s.nextSSN, 11, 10, 0)[:10])
 		next, steps, all, in := s.nextSSN, r.Steps(), r.Stats().SegmentsIn, s.stats.In
 		n := r.PlaceRow(0, rowOf(list))
 		check.Equal(t, row.name, n, row.want)
 		check.That(t, s.nextSSN-next == uint16(n) && r.Steps()-steps == uint64(n) &&
 			r.Stats().SegmentsIn-all == uint64(n) && s.stats.In-in == uint64(n),
 			"%s: from %d on to %d, %d counted", row.name, next, s.nextSSN, s.stats.In-in)
-		check.That(t, bytes.Equal(r.memory[:10*n], bytes.Join(patches(byte(next)+1, n), nil)),
+		check.That(t, bytes.Equal(r.memory[:10*n], bytes.Join(numberedPatches(byte(next)+1, n), nil)),
 			"%s: the memory has %x", row.name, r.memory[:10*n])
 	}
 	a := &end{TB: t, a: newFake(), Mux: NewMux(newFake(), Config{})}
 	check.Equal(t, "a row where DDP is not agreed",
-		a.PlaceRow(0, rowOf([]rawio.Packet{parcel(0, PPIDSegment, wire.FlagU, numbered(0, 1))})), 0)
+		a.PlaceRow(0, rowOf([]rawio.Packet{dataPacket(0, PPIDSegment, wire.FlagU, withSSN(0, 1))})), 0)
 }
 
-// patches are n times ten octets, each ten with the next number.
-func patches(from byte, n int) (list [][]byte) {
+// numberedPatches are n times ten octets, each ten with the next number.
+func numberedPatches(from byte, n int) (list [][]byte) {
 	for i := range n {
 		list = append(list, bytes.Repeat([]byte{from + byte(i)}, 10))
 	}
@@ -330,7 +333,7 @@ func patches(from byte, n int) (list [][]byte) {
 func TestRowOfPacketsAllocatesNothing(t *testing.T) {
 	r := newRowEnd(t)
 	s := r.sessions[0]
-	row := rowOf(r.wrote(s.Stream(), s.nextSSN, 11, 1000, 0)[:10])
+	row := rowOf(r.writeSegments(s.Stream(), s.nextSSN, 11, 1000, 0)[:10])
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() {
 		if r.PlaceRow(0, row) != row.Len() {
 			t.Fatal("no row")

@@ -25,7 +25,7 @@ func (e *end) runOf(n int) (list []*packet) {
 			HeadLen: run.HeadLen, Head: run.Heads[i]}
 		msg.Body[0] = run.Body[i*part:][:part]
 		must.Equal(e, "octets of a message of a run", msg.Len(), e.a.payload)
-		list = append(list, e.chunk(&msg))
+		list = append(list, e.nextChunk(&msg))
 	}
 	return list
 }
@@ -43,7 +43,7 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 		for i := range ends {
 			a, b := newPair(t)
 			for range 1 + seed%3 {
-				s, _, u, _ := connect(a, b)
+				s, _, u, _ := connectSession(a, b)
 				if seed%5 == 0 { // it has many in flight already
 					s.unackedMessages = MaxInFlight - 50
 				}
@@ -64,9 +64,9 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 				for i := range ends {
 					u := users[i][who]
 					u.sent++
-					g := gather(memory[:n])
+					g := gatherOf(memory[:n])
 					if cut == 0 {
-						g = append(gather(memory[:n/3]), gather(memory[n/3:n])...)
+						g = append(gatherOf(memory[:n/3]), gatherOf(memory[n/3:n])...)
 					}
 					if tagged {
 						_ = u.SendTagged(7, to, 3, g, u.sent)
@@ -86,7 +86,7 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 			case 5:
 				if rnd.IntN(8) == 0 {
 					for _, e := range ends {
-						_, _ = e.Open(0, -1, e.stream(8).Stream, nil)
+						_, _ = e.Open(0, -1, e.newStream(8).Stream, nil)
 					}
 				}
 			case 6:
@@ -117,14 +117,14 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 				var msg assoc.Message
 				got := many.runOf(rnd.IntN(12))
 				if runs += min(len(got), 1); got == nil && many.Next(0, many.a.payload, &msg) {
-					got = append(got, many.chunk(&msg))
+					got = append(got, many.nextChunk(&msg))
 				}
 				if got == nil {
 					must.That(t, !one.Next(0, one.a.payload, &msg), "seed %d: less than Next has", seed)
 				}
 				for _, p := range got {
 					must.That(t, one.Next(0, one.a.payload, &msg), "seed %d: more than Next has", seed)
-					want := one.chunk(&msg)
+					want := one.nextChunk(&msg)
 					must.That(t, bytes.Equal(p.data, want.data) && p.token == want.token, "seed %d: %x, want %x",
 						seed, p.data, want.data)
 				}
@@ -157,7 +157,7 @@ func TestWhereThereIsNoRun(t *testing.T) {
 		want  int
 	}{
 		{"a long message", func(*end, *Session) {}, segmentsPerTurn},
-		{"a control message goes first", func(a *end, _ *Session) { must.Do(a.Open(0, -1, a.stream(8).Stream, nil))(a) }, 0},
+		{"a control message goes first", func(a *end, _ *Session) { must.Do(a.Open(0, -1, a.newStream(8).Stream, nil))(a) }, 0},
 		{"the association has restarted", func(a *end, _ *Session) { a.a.life++ }, 0},
 		{"all in flight that may be", func(_ *end, s *Session) { s.unackedMessages = MaxInFlight }, 0},
 		{"all but three", func(_ *end, s *Session) { s.unackedMessages = MaxInFlight - 3 }, 3},
@@ -166,7 +166,7 @@ func TestWhereThereIsNoRun(t *testing.T) {
 		{"the session is over", func(_ *end, s *Session) { s.Abort() }, 0},
 	} {
 		a, b := newPair(t)
-		s, _, u, _ := connect(a, b)
+		s, _, u, _ := connectSession(a, b)
 		must.OK(t, u.SendUntagged(0, [5]byte{}, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 1<<20)), Len: 1 << 20}}, 1))
 		row.story(a, s)
 		check.Equal(t, row.name, len(a.runOf(100)), row.want)

@@ -12,31 +12,32 @@ import (
 
 func TestStreamsTakeTurns(t *testing.T) {
 	a, b := newPair(t)
-	_, _, u0, _ := connect(a, b)
-	_, _, u2, _ := connect(a, b)
+	_, _, u0, _ := connectSession(a, b)
+	_, _, u2, _ := connectSession(a, b)
 	for range 3 {
-		u0.send("x")
+		u0.sendText("x")
 	}
-	u2.send("y")
-	u2.send("y")
-	u4 := a.stream(0)
+	u2.sendText("y")
+	u2.sendText("y")
+	u4 := a.newStream(0)
 	a.Open(0, -1, u4.Stream, nil)
-	a.sends("4: 0 initiate", "0: 1 segment x", "0: 2 segment x", "0: 3 segment x", "2: 1 segment y", "2: 2 segment y")
-	u0.send("withdrawn")
+	a.expectSends("4: 0 initiate", "0: 1 segment x", "0: 2 segment x", "0: 3 segment x", "2: 1 segment y",
+		"2: 2 segment y")
+	u0.sendText("withdrawn")
 	u0.CancelUnsent()
-	u2.send("y")
-	a.sends("2: 3 segment y") // whose turn it is although the one before had nothing
-	u4.send("z")              // which has no turn before the answer
-	u0.send("x")
-	a.peer(4, "0 accept")
-	a.sends("0: 4 segment x", "4: 1 segment z")
+	u2.sendText("y")
+	a.expectSends("2: 3 segment y") // whose turn it is although the one before had nothing
+	u4.sendText("z")                // which has no turn before the answer
+	u0.sendText("x")
+	a.injectLines(4, "0 accept")
+	a.expectSends("0: 4 segment x", "4: 1 segment z")
 	for _, p := range a.flight {
 		p.arrived = true
 	}
-	a.acks()
-	u2.send("y")
-	u0.send("x")
-	a.sends("2: 4 segment y", "0: 5 segment x") // an acknowledgement is no turn
+	a.ackArrived()
+	u2.sendText("y")
+	u0.sendText("x")
+	a.expectSends("2: 4 segment y", "0: 5 segment x") // an acknowledgement is no turn
 }
 
 // busy is an end with several sessions.
@@ -49,20 +50,20 @@ func newBusy(t *testing.T, streams int) *busy {
 	a, b := newPair(t)
 	z := &busy{end: a}
 	for range streams {
-		_, _, u, _ := connect(a, b)
+		_, _, u, _ := connectSession(a, b)
 		z.users = append(z.users, u)
 	}
 	return z
 }
 
-func (z *busy) post(i, n int) {
+func (z *busy) postSends(i, n int) {
 	for range n {
-		z.users[i].send("x")
+		z.users[i].sendText("x")
 	}
 }
 
-// order is how many segments come from which user, one after the other, of the next n.
-func (z *busy) order(n int) string {
+// sendOrder is how many segments come from which user, one after the other, of the next n.
+func (z *busy) sendOrder(n int) string {
 	var b strings.Builder
 	last, times := -1, 0
 	flush := func() {
@@ -84,10 +85,10 @@ func (z *busy) order(n int) string {
 // A session with much to send has turns of eight segments.
 func TestTurnsOfThoseThatHaveMuch(t *testing.T) {
 	z := newBusy(t, 3)
-	z.post(0, 20)
-	z.post(1, 9)
-	z.post(2, 8)
-	check.Equal(t, "order", z.order(100), "a8 b8 a8 c8 b1 a4")
+	z.postSends(0, 20)
+	z.postSends(1, 9)
+	z.postSends(2, 8)
+	check.Equal(t, "order", z.sendOrder(100), "a8 b8 a8 c8 b1 a4")
 }
 
 // A session that had nothing to send does not wait for all that have much: for the turn that has
@@ -95,37 +96,37 @@ func TestTurnsOfThoseThatHaveMuch(t *testing.T) {
 func TestTurnOfWhoHadNothing(t *testing.T) {
 	z := newBusy(t, 4)
 	for i := range 3 {
-		z.post(i, 100)
+		z.postSends(i, 100)
 	}
-	must.Equal(t, "order", z.order(54), "a8 b8 a8 c8 b8 a8 c6")
-	z.post(3, 1)
-	must.Equal(t, "order with one that had nothing", z.order(12), "c2 d1 b8 a1")
-	z.post(3, 100)
-	must.Equal(t, "order when that one has much", z.order(7+8*5), "a7 d8 c8 b8 a8 d8")
+	must.Equal(t, "order", z.sendOrder(54), "a8 b8 a8 c8 b8 a8 c6")
+	z.postSends(3, 1)
+	must.Equal(t, "order with one that had nothing", z.sendOrder(12), "c2 d1 b8 a1")
+	z.postSends(3, 100)
+	must.Equal(t, "order when that one has much", z.sendOrder(7+8*5), "a7 d8 c8 b8 a8 d8")
 }
 
 // Those that have had nothing have every other turn, however many they are: none waits for ever.
 func TestTurnsOfThoseThatHadNothing(t *testing.T) {
 	z := newBusy(t, 4)
-	z.post(0, 100)
-	z.post(1, 100)
-	must.Equal(t, "order", z.order(17), "a8 b8 a1")
+	z.postSends(0, 100)
+	z.postSends(1, 100)
+	must.Equal(t, "order", z.sendOrder(17), "a8 b8 a1")
 	for i := range 4 {
-		z.post(2, 1)
-		z.post(3, 1)
+		z.postSends(2, 1)
+		z.postSends(3, 1)
 		want := []string{"a7 c1 b8 d1", "a8 c1 b8 d1", "a8 c1 b8 d1", "a8 c1 b8 d1"}[i]
-		must.Equal(t, "order", z.order([]int{17, 18, 18, 18}[i]), want)
+		must.Equal(t, "order", z.sendOrder([]int{17, 18, 18, 18}[i]), want)
 	}
 }
 
 // A session that cannot go on in the middle of a turn has lost the rest of it.
 func TestTurnThatIsBrokenOff(t *testing.T) {
 	z := newBusy(t, 2)
-	z.post(0, 20)
-	z.post(1, 20)
-	must.Equal(t, "order", z.order(3), "a3")
+	z.postSends(0, 20)
+	z.postSends(1, 20)
+	must.Equal(t, "order", z.sendOrder(3), "a3")
 	z.users[0].CancelUnsent()
-	must.Equal(t, "order when the first has nothing any more", z.order(3), "b3")
-	z.post(0, 1)
-	check.Equal(t, "order when it has again", z.order(100), "b5 a1 b12")
+	must.Equal(t, "order when the first has nothing any more", z.sendOrder(3), "b3")
+	z.postSends(0, 1)
+	check.Equal(t, "order when it has again", z.sendOrder(100), "b5 a1 b12")
 }

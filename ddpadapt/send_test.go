@@ -16,20 +16,20 @@ import (
 func TestInFlightLimit(t *testing.T) {
 	// req 5043-10-7, 5043-10-8
 	a, b := newPair(t)
-	sa, _, ua, _ := connect(a, b)
+	sa, _, ua, _ := connectSession(a, b)
 	for range MaxInFlight + 10 {
 		must.OK(t, ua.SendTagged(1, 0, 0, nil, 1))
 	}
-	list := a.pull()
+	list := a.pullPackets()
 	must.Equal(t, "messages in flight", len(list), MaxInFlight)
-	b.take(list[0])
-	a.acks()
-	must.Equal(t, "messages that one acknowledgement lets out", len(a.pull()), 1)
+	b.deliverPackets(list[0])
+	a.ackArrived()
+	must.Equal(t, "messages that one acknowledgement lets out", len(a.pullPackets()), 1)
 	sa.Abort()
-	a.sends() // the Terminate is a message too
-	b.take(list[1:]...)
-	a.acks()
-	must.Equal(t, "messages instead of the Terminate", len(a.pull()), 1)
+	a.expectSends() // the Terminate is a message too
+	b.deliverPackets(list[1:]...)
+	a.ackArrived()
+	must.Equal(t, "messages instead of the Terminate", len(a.pullPackets()), 1)
 }
 
 // A packet that has DATA already takes the beginning of the next long message, but a short one goes
@@ -48,8 +48,8 @@ func TestSegmentsForTheRestOfAPacket(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t)
-			_, _, ua, _ := connect(a, b)
-			ua.send(strings.Repeat("x", c.length))
+			_, _, ua, _ := connectSession(a, b)
+			ua.sendText(strings.Repeat("x", c.length))
 			var got []int
 			for msg := (assoc.Message{}); a.Next(0, c.room, &msg); {
 				got = append(got, msg.Len())
@@ -72,13 +72,13 @@ func TestMULPDUFollowsThePathAndIsNeverBelow516(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t)
-			sa, _, ua, _ := connect(a, b)
+			sa, _, ua, _ := connectSession(a, b)
 			a.a.payload = c.payload // the path MTU changes
 			must.Equal(t, "MULPDU", sa.MULPDU(), c.want)
 			// req 5043-9-5, 5043-9-3, 5043-5.2.2-1, 5043-4-1: no segment is larger, each is one
 			// message
-			ua.send(strings.Repeat("x", c.want+100))
-			list := a.pull()
+			ua.sendText(strings.Repeat("x", c.want+100))
+			list := a.pullPackets()
 			n := len(list[0].data.Payload())
 			must.That(t, n == c.want+ssnLen && len(list) == 2, "%d messages, the first of %d octets", len(list), n)
 		})
@@ -88,8 +88,8 @@ func TestMULPDUFollowsThePathAndIsNeverBelow516(t *testing.T) {
 // A packet with less room than the smallest path gives a shorter segment.
 func TestRoomOfNext(t *testing.T) {
 	a, b := newPair(t)
-	_, _, ua, _ := connect(a, b)
-	ua.send(strings.Repeat("x", 2000))
+	_, _, ua, _ := connectSession(a, b)
+	ua.sendText(strings.Repeat("x", 2000))
 	var msg assoc.Message
 	must.That(t, a.Next(0, 700, &msg) && msg.Len() == 700, "message of %d octets", msg.Len())
 	must.That(t, a.Next(0, 1<<16, &msg) && msg.Len() == 1200, "message of %d octets", msg.Len())
@@ -98,7 +98,7 @@ func TestRoomOfNext(t *testing.T) {
 // The user's memory is handed over as it is, not copied.
 func TestSendIsZeroCopy(t *testing.T) {
 	a, b := newPair(t)
-	_, _, ua, _ := connect(a, b)
+	_, _, ua, _ := connectSession(a, b)
 	mem := []byte("payload")
 	ua.SendUntagged(0, [5]byte{}, ddp.Gather{{Mem: ddp.Bytes(mem), Len: 7}}, 1)
 	var msg assoc.Message
@@ -108,14 +108,14 @@ func TestSendIsZeroCopy(t *testing.T) {
 // An acknowledgement of a session before does not count for the present one.
 func TestAckOfEarlierSession(t *testing.T) {
 	a, b := newPair(t)
-	sa, _, ua, _ := connect(a, b)
-	ua.send("x")
-	p := a.pull()[0]
+	sa, _, ua, _ := connectSession(a, b)
+	ua.sendText("x")
+	p := a.pullPackets()[0]
 	a.a.life++
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
-	a.expect(EventDown, EventDown, EventUp)
-	s, _ := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
-	a.sends("0: 0 initiate")
+	a.expectEvents(EventDown, EventDown, EventUp)
+	s, _ := a.Open(0, int(sa.Stream()), a.newStream(0).Stream, nil)
+	a.expectSends("0: 0 initiate")
 	a.Acked(0, sa.Stream(), p.token)
 	must.Equal(t, "messages unacknowledged", s.unackedMessages, 1)
 }
@@ -124,49 +124,49 @@ func TestAckOfEarlierSession(t *testing.T) {
 func TestAssociationDown(t *testing.T) {
 	// req 5043-11.3-3
 	a, b := newPair(t)
-	_, _, ua, ub := connect(a, b)
-	ua.send("x")
-	a.pull()
-	pending, _ := a.Open(0, -1, a.stream(0).Stream, nil)
-	b.peer(5, "0 initiate")
-	b.expect(EventInitiate)
+	_, _, ua, ub := connectSession(a, b)
+	ua.sendText("x")
+	a.pullPackets()
+	pending, _ := a.Open(0, -1, a.newStream(0).Stream, nil)
+	b.injectLines(5, "0 initiate")
+	b.expectEvents(EventInitiate)
 	cause := errors.New("retransmission limit")
 	for _, e := range []*end{a, b} {
 		e.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: cause})
-		for i, ev := range e.expect(EventDown, EventDown, EventDown) {
+		for i, ev := range e.expectEvents(EventDown, EventDown, EventDown) {
 			must.That(t, ev.Err == cause && (ev.Session == nil) == (i == 2) &&
 				(i >= 2 || ev.Session.State() == Ended && ev.Session.Err() == cause),
 				"event %d: %+v", i, ev)
 		}
-		e.sends() // req 5043-11.3-1: no exchange on the streams
+		e.expectSends() // req 5043-11.3-1: no exchange on the streams
 		must.That(t, e.Err() == cause && e.Sessions() == 0, "%v, %d sessions", e.Err(), e.Sessions())
-		_, err := e.Open(0, -1, e.stream(0).Stream, nil)
+		_, err := e.Open(0, -1, e.newStream(0).Stream, nil)
 		must.That(t, err == cause, "Open: %v", err)
 	}
-	ua.told(t, "fatal 3/0", "failed 1")
-	ub.told(t, "fatal 3/0")
+	ua.checkLog(t, "fatal 3/0", "failed 1")
+	ub.checkLog(t, "fatal 3/0")
 	must.Equal(t, "Terminate", pending.Terminate(0), cause)
 	pending.Abort()
-	a.sends()
+	a.expectSends()
 }
 
 // A restart by the peer ends all sessions; new ones work. The packet that restarts the association
 // may carry the peer's first Initiate, ahead of the event.
 func TestRestartEndsAllSessionsAndNewOnesWork(t *testing.T) {
 	a, b := newPair(t)
-	_, _, ua, _ := connect(a, b)
-	ua.send("never sent")
+	_, _, ua, _ := connectSession(a, b)
+	ua.sendText("never sent")
 	a.a.life++
-	a.sends()
+	a.expectSends()
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
-	must.Equal(t, "error of the first session", a.expect(EventDown, EventDown, EventUp)[0].Err, ErrRestarted)
-	ua.told(t, "fatal 3/0", "failed 1")
+	must.Equal(t, "error of the first session", a.expectEvents(EventDown, EventDown, EventUp)[0].Err, ErrRestarted)
+	ua.checkLog(t, "fatal 3/0", "failed 1")
 
 	b.a.life++
-	a.Open(0, 0, a.stream(0).Stream, nil)
-	b.take(a.pull()...)
+	a.Open(0, 0, a.newStream(0).Stream, nil)
+	b.deliverPackets(a.pullPackets()...)
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
-	b.expect(EventDown, EventDown, EventUp, EventInitiate)
+	b.expectEvents(EventDown, EventDown, EventUp, EventInitiate)
 }
 
 func TestNotDDP(t *testing.T) {
@@ -179,15 +179,16 @@ func TestNotDDP(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newEnd(t, &c.a, Config{})
-			ev := m.expect(EventDown)[0]
+			ev := m.expectEvents(EventDown)[0]
 			must.That(t, ev.Err == ErrNotDDP && ev.Session == nil, "event %+v", ev)
-			_, err := m.Open(0, -1, m.stream(0).Stream, nil)
+			_, err := m.Open(0, -1, m.newStream(0).Stream, nil)
 			must.That(t, err == ErrNotDDP, "Open: %v", err)
-			must.Equal(t, "verdict", m.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
-			m.expect()
-			m.sends()
+			must.Equal(t, "verdict", m.injectMessage(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
+			m.expectEvents()
+			m.expectSends()
 			early := &end{TB: t, a: &c.a, Mux: NewMux(&c.a, Config{})}
-			must.Equal(t, "verdict ahead of the event", early.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}),
+			must.Equal(t, "verdict ahead of the event",
+				early.injectMessage(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}),
 				assoc.Queue)
 		})
 	}
@@ -201,12 +202,12 @@ func TestDataBeforeUp(t *testing.T) {
 	_, err := m.Open(0, -1, nil, nil)
 	must.That(t, err == ErrNotUp, "Open: %v", err)
 	m.HandleReceived(0)
-	m.sends()
-	m.expect()
+	m.expectSends()
+	m.expectEvents()
 	f.silent = false
-	m.peer(0, "0 initiate") // req 5043-11.1-2: the indication is looked at first
+	m.injectLines(0, "0 initiate") // req 5043-11.1-2: the indication is looked at first
 	m.HandleEvent(0, assoc.Event{Kind: assoc.EventUp})
-	m.expect(EventUp, EventInitiate)
+	m.expectEvents(EventUp, EventInitiate)
 }
 
 // Streams that exist in one direction only carry no session.
@@ -216,7 +217,7 @@ func TestUnequalStreams(t *testing.T) {
 	f.out = 3
 	m := newEnd(t, f, Config{})
 	must.Equal(t, "streams", m.Streams(), 3)
-	_, err := m.Open(0, 3, m.stream(0).Stream, nil)
+	_, err := m.Open(0, 3, m.newStream(0).Stream, nil)
 	must.That(t, err == ErrInvalidStream, "Open: %v", err)
 }
 
@@ -260,40 +261,40 @@ func TestFragmentsAreQueued(t *testing.T) {
 	a, _ := newPair(t)
 	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU | wire.FlagB, PPID: PPIDSegment, PayloadLen: 2})
 	must.Equal(t, "verdict", a.Place(0, append(wire.Data(d), 0, 0), nil), assoc.Queue)
-	a.expect()
+	a.expectEvents()
 }
 
 func TestPostedSegmentsSurviveAChangeOfMULPDU(t *testing.T) {
 	// req 5041-3-2
 	a, b := newPair(t)
-	_, _, ua, _ := connect(a, b)
+	_, _, ua, _ := connectSession(a, b)
 	want := bytes.Repeat([]byte("0123456789"), 300)
 	got := make([]byte, len(want))
 	region := must.Get(b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got), Access: ddp.RemoteWrite}))(t)
-	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather(want), 1))
+	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gatherOf(want), 1))
 	var msg assoc.Message
 	must.That(t, a.Next(0, a.a.payload, &msg), "nothing to send")
-	posted := a.chunk(&msg)
+	posted := a.nextChunk(&msg)
 	a.a.payload = 600 // the path MTU shrank
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventMTUChanged})
-	rest := a.pull()
+	rest := a.pullPackets()
 	n := len(posted.data.Payload())
 	check.That(t, n >= 1100 && len(rest) >= 3, "the posted segment has %d octets, %d more were cut", n, len(rest))
-	b.take(posted) // as it was cut
-	b.take(rest...)
-	a.acks()
+	b.deliverPackets(posted) // as it was cut
+	b.deliverPackets(rest...)
+	a.ackArrived()
 	check.Slice(t, "the message", got, want)
-	ua.told(t, "completed 1")
+	ua.checkLog(t, "completed 1")
 }
 
 func TestDDPSSNsFollowSubmissionWithoutGaps(t *testing.T) {
 	a, b := newPair(t)
-	sa, _, ua, _ := connect(a, b)
-	ua.send("a")
-	ua.send("b")
-	list := a.sends("0: 1 segment a", "0: 2 segment b") // req 5043-2-2
-	ua.send("c")
-	sa.Abort()                                        // what was not handed over never got a number
-	list = append(list, a.sends("0: 3 terminate")...) // req 5043-6-2
-	b.take(list...)
+	sa, _, ua, _ := connectSession(a, b)
+	ua.sendText("a")
+	ua.sendText("b")
+	list := a.expectSends("0: 1 segment a", "0: 2 segment b") // req 5043-2-2
+	ua.sendText("c")
+	sa.Abort()                                              // what was not handed over never got a number
+	list = append(list, a.expectSends("0: 3 terminate")...) // req 5043-6-2
+	b.deliverPackets(list...)
 }

@@ -16,87 +16,87 @@ import (
 // A session from Initiate to the reuse of its stream.
 func TestSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
-	ua, ub := a.stream(8), b.stream(8)
+	ua, ub := a.newStream(8), b.newStream(8)
 	sa := must.Get(a.Open(0, -1, ua.Stream, []byte("hello")))(t)
-	must.OK(t, ua.send("early"))
+	must.OK(t, ua.sendText("early"))
 	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout
 	// on the wire
-	init := a.pull()
+	init := a.pullPackets()
 	must.That(t, len(init) == 1, "%v handed over before the Accept", init) // req 5043-6.6-2: the segment waits
 	d := init[0].data
 	must.That(t, d.U() && d.PPID() == 17 && bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")),
 		"Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
-	b.take(init...)
-	ev := b.expect(EventInitiate)[0]                           // req 5043-5.2.3-9, 5043-6.4-1
+	b.deliverPackets(init...)
+	ev := b.expectEvents(EventInitiate)[0]                     // req 5043-5.2.3-9, 5043-6.4-1
 	must.Equal(t, "private data", string(ev.Private), "hello") // req 5043-5.2.3-10
 	sb := ev.Session
 	check.That(t, b.events.items[:1][0].Session == nil, "an event keeps what it told of when it is taken")
 	must.That(t, sb.State() == Pending && !sb.Active() && sb.Stream() == sa.Stream(),
 		"passive session: %v on stream %d", sb.State(), sb.Stream())
 	must.OK(t, sb.Accept(0, ub.Stream, []byte("welcome")))
-	must.OK(t, ub.send("s1"))
+	must.OK(t, ub.sendText("s1"))
 	// req 5043-6.1-1, 5043-5.2.1-2: one counter per direction, from 0, for both PPIDs
-	ans := b.sends("0: 0 accept welcome", "0: 1 segment s1")
+	ans := b.expectSends("0: 0 accept welcome", "0: 1 segment s1")
 	if d := ans[1].data; !d.U() || d.PPID() != 16 { // req 5043-10-1, 5043-5.2-1
 		t.Fatalf("segment is U=%v PPID=%d", d.U(), d.PPID())
 	}
-	a.take(ans...)
-	ev = a.expect(EventAccepted)[0]
+	a.deliverPackets(ans...)
+	ev = a.expectEvents(EventAccepted)[0]
 	must.That(t, ev.Session == sa && string(ev.Private) == "welcome", "event %+v", ev)
-	ua.told(t, "s1")
-	b.take(a.sends("0: 1 segment early")...)
-	ub.told(t, "early")
+	ua.checkLog(t, "s1")
+	b.deliverPackets(a.expectSends("0: 1 segment early")...)
+	ub.checkLog(t, "early")
 
 	must.OK(t, sa.Terminate(0))
 	must.Equal(t, "state", sa.State(), Closing)
-	a.acks()
-	ua.told(t, "completed 1")
-	end := a.sends("0: 2 terminate")                                        // req 5043-6.2-3, 5043-6.2-1
+	a.ackArrived()
+	ua.checkLog(t, "completed 1")
+	end := a.expectSends("0: 2 terminate")                                  // req 5043-6.2-3, 5043-6.2-1
 	must.Equal(t, "octets of the Terminate", len(end[0].data.Payload()), 4) // req 5043-5.2.3-8
-	b.take(end...)
-	b.acks()
+	b.deliverPackets(end...)
+	b.ackArrived()
 	var te *TerminatedError
-	ev = b.expect(EventTerminated)[0]
+	ev = b.expectEvents(EventTerminated)[0]
 	must.That(t, errors.As(ev.Err, &te) && te.ByPeer && te.Cause == nil, "event %+v", ev)
-	ub.told(t, "peer closed", "completed 1")
+	ub.checkLog(t, "peer closed", "completed 1")
 	// Half closed: the other direction still carries data.
 	must.Equal(t, "state", sb.State(), PeerClosed)
-	must.OK(t, ub.send("last"))
+	must.OK(t, ub.sendText("last"))
 	must.OK(t, sb.Terminate(0))
-	a.take(b.sends("0: 2 segment last", "0: 3 terminate")...)
-	ua.told(t, "last", "peer closed")
-	a.acks()
-	b.acks()
-	a.expect(EventTerminated, EventEnded)
-	b.expect(EventEnded)
+	a.deliverPackets(b.expectSends("0: 2 segment last", "0: 3 terminate")...)
+	ua.checkLog(t, "last", "peer closed")
+	a.ackArrived()
+	b.ackArrived()
+	a.expectEvents(EventTerminated, EventEnded)
+	b.expectEvents(EventEnded)
 	must.That(t, sa.State() == Ended && sb.State() == Ended && a.Sessions() == 0 && sa.Err() == nil && sb.Err() == nil,
 		"%v and %v, %d sessions, %v %v", sa.State(), sb.State(), a.Sessions(), sa.Err(), sb.Err())
 	// req 5043-6.1-1, 5043-6-1: the next session on the stream starts at 0 again.
-	must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
-	a.sends("0: 0 initiate")
+	must.Do(a.Open(0, 0, a.newStream(1).Stream, nil))(t)
+	a.expectSends("0: 0 initiate")
 }
 
 func TestSessionRejected(t *testing.T) {
 	a, b := newPair(t)
-	ua := a.stream(1)
+	ua := a.newStream(1)
 	sa, _ := a.Open(0, 3, ua.Stream, nil) // req 5043-5.2.3-5: no private data
-	exchange(a, b)
-	sb := b.expect(EventInitiate)[0].Session
+	exchangeAll(a, b)
+	sb := b.expectEvents(EventInitiate)[0].Session
 	must.OK(t, sb.Reject(0, []byte("no room")))
-	rej := b.sends("3: 0 reject no room") // req 5043-6.3-1
-	a.take(rej...)
+	rej := b.expectSends("3: 0 reject no room") // req 5043-6.3-1
+	a.deliverPackets(rej...)
 	var re *RejectedError
-	ev := a.expect(EventRejected, EventEnded)[0]
+	ev := a.expectEvents(EventRejected, EventEnded)[0]
 	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "no room" && string(ev.Private) == "no room" &&
 		errors.Is(ev.Err, syscall.ECONNREFUSED), "event %+v", ev)
-	ua.told(t, "fatal 3/0")
-	b.expect()
+	ua.checkLog(t, "fatal 3/0")
+	b.expectEvents()
 	must.Equal(t, "state before the Reject is acknowledged", sb.State(), Over)
-	b.acks()
-	b.expect(EventEnded)
-	a.sends() // req 5043-6.3-1: no Terminate follows
-	b.sends()
-	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.stream(0).Stream, nil) == ErrState,
+	b.ackArrived()
+	b.expectEvents(EventEnded)
+	a.expectSends() // req 5043-6.3-1: no Terminate follows
+	b.expectSends()
+	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.newStream(0).Stream, nil) == ErrState,
 		"calls on a rejected session succeed")
 }
 
@@ -104,15 +104,15 @@ func TestPrivateDataLimit(t *testing.T) {
 	// req 5043-5.2.3-6
 	a, b := newPair(t)
 	long := bytes.Repeat([]byte{'x'}, MaxPrivateData+1)
-	_, err := a.Open(0, -1, a.stream(0).Stream, long)
+	_, err := a.Open(0, -1, a.newStream(0).Stream, long)
 	must.That(t, err == ErrPrivateDataTooLong, "Open: %v", err)
-	a.sends()
-	must.Do(a.Open(0, -1, a.stream(0).Stream, long[:MaxPrivateData]))(t)
-	init := a.pull()
+	a.expectSends()
+	must.Do(a.Open(0, -1, a.newStream(0).Stream, long[:MaxPrivateData]))(t)
+	init := a.pullPackets()
 	must.Equal(t, "octets of the Initiate", len(init[0].data.Payload()), 516)
-	b.take(init...)
-	s := b.expect(EventInitiate)[0].Session
-	must.Equal(t, "Accept", s.Accept(0, b.stream(0).Stream, long), ErrPrivateDataTooLong)
+	b.deliverPackets(init...)
+	s := b.expectEvents(EventInitiate)[0].Session
+	must.Equal(t, "Accept", s.Accept(0, b.newStream(0).Stream, long), ErrPrivateDataTooLong)
 	must.Equal(t, "Reject", s.Reject(0, long), ErrPrivateDataTooLong)
 	must.OK(t, s.Reject(0, long[:MaxPrivateData]))
 }
@@ -121,109 +121,109 @@ func TestPrivateDataLimit(t *testing.T) {
 func TestPrivateDataIsCopied(t *testing.T) {
 	a, _ := newPair(t)
 	data := []byte("mine")
-	a.Open(0, -1, a.stream(0).Stream, data)
+	a.Open(0, -1, a.newStream(0).Stream, data)
 	copy(data, "gone")
-	a.sends("0: 0 initiate mine")
+	a.expectSends("0: 0 initiate mine")
 }
 
 func TestPendingLimit(t *testing.T) {
 	b := newEnd(t, newFake(), Config{MaxPending: 2})
-	b.expect(EventUp)
-	b.peer(0, "0 initiate")
-	b.peer(1, "0 initiate")
-	b.peer(2, "0 initiate") // req 5043-6.4-2
-	first := b.expect(EventInitiate, EventInitiate)[0].Session
+	b.expectEvents(EventUp)
+	b.injectLines(0, "0 initiate")
+	b.injectLines(1, "0 initiate")
+	b.injectLines(2, "0 initiate") // req 5043-6.4-2
+	first := b.expectEvents(EventInitiate, EventInitiate)[0].Session
 	// req 5043-5.2.3-12, 5043-6.4-3, 5043-6.3-3: a Terminate, as the only message, not a Reject
-	p := b.sends("2: 0 terminate")
+	p := b.expectSends("2: 0 terminate")
 	must.Equal(t, "sessions refused", b.Stats().Refused, 1)
 	p[0].arrived = true
-	b.acks()
-	b.expect()
+	b.ackArrived()
+	b.expectEvents()
 	must.Equal(t, "sessions", b.Sessions(), 2)
 	// An answer of the user makes room.
 	must.OK(t, first.Reject(0, nil))
-	b.peer(2, "0 initiate")
-	second := b.expect(EventInitiate)[0].Session
-	must.OK(t, second.Accept(0, b.stream(0).Stream, nil))
-	b.peer(3, "0 initiate")
-	b.expect(EventInitiate)
+	b.injectLines(2, "0 initiate")
+	second := b.expectEvents(EventInitiate)[0].Session
+	must.OK(t, second.Accept(0, b.newStream(0).Stream, nil))
+	b.injectLines(3, "0 initiate")
+	b.expectEvents(EventInitiate)
 	// A restart forgets all that waited.
 	b.a.life++
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
 	for ev, ok := b.PollEvent(); ok; ev, ok = b.PollEvent() {
 		must.That(t, ev.Kind != EventInitiate, "event %+v", ev)
 	}
-	b.peer(4, "0 initiate")
-	b.peer(5, "0 initiate")
-	b.expect(EventInitiate, EventInitiate)
+	b.injectLines(4, "0 initiate")
+	b.injectLines(5, "0 initiate")
+	b.expectEvents(EventInitiate, EventInitiate)
 
 	// An Initiate that has waited for the end of a session may find no room when its time has come.
 	c := newEnd(t, newFake(), Config{MaxPending: 1})
-	c.expect(EventUp)
-	c.pending(0).Reject(0, nil)
-	c.pull()[0].arrived = true
-	c.peer(0, "0 initiate")
-	c.pending(1)
-	c.acks()
-	c.expect(EventEnded)
-	c.sends("0: 0 terminate")
-	c.recount()
+	c.expectEvents(EventUp)
+	c.pendingSession(0).Reject(0, nil)
+	c.pullPackets()[0].arrived = true
+	c.injectLines(0, "0 initiate")
+	c.pendingSession(1)
+	c.ackArrived()
+	c.expectEvents(EventEnded)
+	c.expectSends("0: 0 terminate")
+	c.checkCounts()
 
 	// The active side sees a refusal that is not the user's.
 	a, _ := newPair(t)
-	a.Open(0, 0, a.stream(0).Stream, nil)
-	a.pull()
-	a.peer(0, "0 terminate")
-	ev := a.expect(EventTerminated)[0]
+	a.Open(0, 0, a.newStream(0).Stream, nil)
+	a.pullPackets()
+	a.injectLines(0, "0 terminate")
+	ev := a.expectEvents(EventTerminated)[0]
 	must.That(t, ev.Err.(*TerminatedError).ByPeer, "event %+v", ev)
-	a.sends() // req 5043-6.4-3: the session is over
+	a.expectSends() // req 5043-6.4-3: the session is over
 }
 
 func TestWithoutPendingRequestsEachIsRefused(t *testing.T) {
 	b := newEnd(t, newFake(), Config{MaxPending: -1})
-	b.expect(EventUp)
-	b.peer(5, "0 initiate")
-	b.expect()
-	b.sends("5: 0 terminate")
+	b.expectEvents(EventUp)
+	b.injectLines(5, "0 initiate")
+	b.expectEvents()
+	b.expectSends("5: 0 terminate")
 }
 
 // A Terminate waits until the control message before it is known to have arrived.
 func TestTerminateDoesNotOvertake(t *testing.T) {
 	a, b := newPair(t)
-	a.Open(0, 0, a.stream(0).Stream, nil)
-	b.take(a.sends("0: 0 initiate")...)
-	sb := b.expect(EventInitiate)[0].Session
-	sb.Accept(0, b.stream(0).Stream, nil)
-	acc := b.sends("0: 0 accept")
+	a.Open(0, 0, a.newStream(0).Stream, nil)
+	b.deliverPackets(a.expectSends("0: 0 initiate")...)
+	sb := b.expectEvents(EventInitiate)[0].Session
+	sb.Accept(0, b.newStream(0).Stream, nil)
+	acc := b.expectSends("0: 0 accept")
 	must.OK(t, sb.Terminate(0))
-	b.sends() // req 5043-6.6-1: the Accept may still be lost
-	a.take(acc...)
-	b.acks()
-	b.sends("0: 1 terminate")
+	b.expectSends() // req 5043-6.6-1: the Accept may still be lost
+	a.deliverPackets(acc...)
+	b.ackArrived()
+	b.expectSends("0: 1 terminate")
 }
 
 // A graceful end waits for the last segment, not for its acknowledgement.
 func TestTerminateFollowsLastSegment(t *testing.T) {
 	a, b := newPair(t)
-	sa, _, ua, _ := connect(a, b)
-	ua.send("one")
-	ua.send("two")
+	sa, _, ua, _ := connectSession(a, b)
+	ua.sendText("one")
+	ua.sendText("two")
 	must.OK(t, sa.Terminate(0))
-	must.Error(t, "message after the Terminate", ua.send("three"), ddp.ErrClosing)
-	b.take(a.sends("0: 1 segment one", "0: 2 segment two", "0: 3 terminate")...)
-	a.acks()
-	ua.told(t, "completed 1", "completed 2")
+	must.Error(t, "message after the Terminate", ua.sendText("three"), ddp.ErrClosing)
+	b.deliverPackets(a.expectSends("0: 1 segment one", "0: 2 segment two", "0: 3 terminate")...)
+	a.ackArrived()
+	ua.checkLog(t, "completed 1", "completed 2")
 }
 
 // The DDP stream's user can ask for the graceful end too.
 func TestCloseSendTerminates(t *testing.T) {
 	a, b := newPair(t)
-	sa, _, ua, _ := connect(a, b)
-	ua.send("one")
+	sa, _, ua, _ := connectSession(a, b)
+	ua.sendText("one")
 	ua.CloseSend()
-	b.take(a.sends("0: 1 segment one")...)
-	a.acks()
-	a.sends("0: 2 terminate")
+	b.deliverPackets(a.expectSends("0: 1 segment one")...)
+	a.ackArrived()
+	a.expectSends("0: 2 terminate")
 	must.Equal(t, "state", sa.State(), Closing)
 }
 
@@ -241,24 +241,24 @@ func TestAbortBeforeAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t)
-			s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
+			s, _ := a.Open(0, 0, a.newStream(0).Stream, nil)
 			must.Equal(t, "graceful end before the answer", s.Terminate(0), ErrState)
-			init := a.sends("0: 0 initiate")
+			init := a.expectSends("0: 0 initiate")
 			s.Abort()
-			b.take(init...)
-			a.acks()
-			a.sends()
-			a.peer(0, "1 segment x", c.answer)
-			a.sends(c.sends...)
+			b.deliverPackets(init...)
+			a.ackArrived()
+			a.expectSends()
+			a.injectLines(0, "1 segment x", c.answer)
+			a.expectSends(c.sends...)
 			for _, p := range a.flight {
 				p.arrived = true
 			}
-			a.acks()
+			a.ackArrived()
 			if len(c.sends) > 0 {
-				a.expect()
-				a.peer(0, "2 terminate")
+				a.expectEvents()
+				a.injectLines(0, "2 terminate")
 			}
-			a.expect(EventEnded)
+			a.expectEvents(EventEnded)
 		})
 	}
 }
@@ -267,9 +267,9 @@ func TestAbortBeforeAnswer(t *testing.T) {
 func TestMalformedRefusal(t *testing.T) {
 	for st, want := range map[sessionState]sessionState{stateInitiateSent: stateDone, stateOpen: stateEnding} {
 		_, b := newPair(t)
-		s := into(b, st, true)
-		ppid, msg := encode(fmt.Sprint(s.nextSSN, " reject"))
-		b.inject(0, ppid, 0, msg) // ordered
+		s := bringInto(b, st, true)
+		ppid, msg := encodeLine(fmt.Sprint(s.nextSSN, " reject"))
+		b.injectMessage(0, ppid, 0, msg) // ordered
 		check.That(t, s.state == want, "in state %v it leads to %v", st, s.state)
 	}
 }
@@ -278,120 +278,120 @@ func TestMalformedRefusal(t *testing.T) {
 func TestAnswerConfirmsInitiate(t *testing.T) {
 	// req 5043-6.6-4
 	a, b := newPair(t)
-	ua := a.stream(1)
+	ua := a.newStream(1)
 	sa, _ := a.Open(0, 0, ua.Stream, nil)
-	b.take(a.pull()...)
-	b.expect(EventInitiate)[0].Session.Accept(0, b.stream(1).Stream, nil)
-	a.take(b.pull()...)
+	b.deliverPackets(a.pullPackets()...)
+	b.expectEvents(EventInitiate)[0].Session.Accept(0, b.newStream(1).Stream, nil)
+	a.deliverPackets(b.pullPackets()...)
 	must.OK(t, sa.Terminate(0))
-	a.sends("0: 1 terminate") // with the acknowledgement of the Initiate still missing
+	a.expectSends("0: 1 terminate") // with the acknowledgement of the Initiate still missing
 }
 
 // Control messages ask for an immediate SACK, since the session waits for it; segments do not.
 func TestSackNowOnControl(t *testing.T) {
 	a, b := newPair(t)
-	_, _, ua, _ := connect(a, b)
+	_, _, ua, _ := connectSession(a, b)
 	var msg = new(msgT)
-	ua.send("x")
+	ua.sendText("x")
 	must.That(t, a.Next(0, 1200, msg) && !msg.SackNow, "segment %+v", msg)
-	a.Open(0, -1, a.stream(0).Stream, nil)
+	a.Open(0, -1, a.newStream(0).Stream, nil)
 	must.That(t, a.Next(0, 1200, msg) && msg.SackNow, "control message %+v", msg)
 }
 
 // A stream is not used again while anything of its last session may be outstanding.
 func TestStreamReuse(t *testing.T) {
 	a, b := newPair(t)
-	sa, sb, ua, ub := connect(a, b)
+	sa, sb, ua, ub := connectSession(a, b)
 	open := func() error {
-		_, err := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
+		_, err := a.Open(0, int(sa.Stream()), a.newStream(0).Stream, nil)
 		return err
 	}
 	must.Equal(t, "open session", open(), ErrStreamInUse)
-	ub.send("x")
-	ub.send("y")
-	seg := b.sends("0: 1 segment x", "0: 2 segment y")
+	ub.sendText("x")
+	ub.sendText("y")
+	seg := b.expectSends("0: 1 segment x", "0: 2 segment y")
 	sb.Terminate(0)
-	a.take(seg[1])
+	a.deliverPackets(seg[1])
 	seg[0].arrived = true // the test keeps it back from the user only
-	b.acks()
-	term := b.sends("0: 3 terminate")
-	a.take(term...)
-	a.expect() // received, but not in DDP-SSN order
+	b.ackArrived()
+	term := b.expectSends("0: 3 terminate")
+	a.deliverPackets(term...)
+	a.expectEvents() // received, but not in DDP-SSN order
 	sa.Terminate(0)
-	mine := a.sends("0: 1 terminate")
-	b.take(mine...)
-	a.acks()
+	mine := a.expectSends("0: 1 terminate")
+	b.deliverPackets(mine...)
+	a.ackArrived()
 	if err := open(); err != ErrStreamInUse { // req 5043-6.6-5
 		t.Fatalf("a segment of the peer outstanding: %v", err)
 	}
-	a.take(seg[0])
-	ua.told(t, "x", "y", "peer closed")
-	a.expect(EventTerminated, EventEnded)
+	a.deliverPackets(seg[0])
+	ua.checkLog(t, "x", "y", "peer closed")
+	a.expectEvents(EventTerminated, EventEnded)
 	must.OK(t, open())
-	b.expect(EventTerminated)
+	b.expectEvents(EventTerminated)
 	must.Equal(t, "state while the Terminate is not acknowledged", sb.State(), Over) // req 5043-6.6-5
-	_, err := b.Open(0, 0, b.stream(0).Stream, nil)
+	_, err := b.Open(0, 0, b.newStream(0).Stream, nil)
 	must.That(t, err == ErrStreamInUse, "own Terminate outstanding: %v", err)
-	b.acks()
-	b.expect(EventEnded)
-	ub.told(t, "completed 1", "completed 2", "peer closed")
+	b.ackArrived()
+	b.expectEvents(EventEnded)
+	ub.checkLog(t, "completed 1", "completed 2", "peer closed")
 }
 
 // No further segment leaves, the memory is the user's again, and the peer is told.
 func TestAbortOfAnOpenSessionIsATerminate(t *testing.T) {
 	// req 5040-7-2, 5040-7-3, 5041-3-9, 5041-3-10
 	a, b := newPair(t)
-	_, sb, ua, ub := connect(a, b)
-	ua.send("one")
-	one := a.pull()
-	ua.send("two")
+	_, sb, ua, ub := connectSession(a, b)
+	ua.sendText("one")
+	one := a.pullPackets()
+	ua.sendText("two")
 	ua.Stream.Abort()
 	must.That(t, len(a.a.detached) != 0, "the user's memory is still referenced")
-	ua.told(t, "failed 1", "failed 2")
-	b.take(one...)
-	a.acks()
-	b.take(a.sends("0: 2 terminate")...)
-	ub.told(t, "one", "peer closed")
-	b.expect(EventTerminated)
-	ub.send("dropped")
+	ua.checkLog(t, "failed 1", "failed 2")
+	b.deliverPackets(one...)
+	a.ackArrived()
+	b.deliverPackets(a.expectSends("0: 2 terminate")...)
+	ub.checkLog(t, "one", "peer closed")
+	b.expectEvents(EventTerminated)
+	ub.sendText("dropped")
 	sb.Terminate(0)
-	a.take(b.pull()...)
-	b.acks()
-	a.take(b.pull()...)
-	a.acks()
-	ua.told(t)
-	a.expect(EventEnded)
+	a.deliverPackets(b.pullPackets()...)
+	b.ackArrived()
+	a.deliverPackets(b.pullPackets()...)
+	a.ackArrived()
+	ua.checkLog(t)
+	a.expectEvents(EventEnded)
 }
 
 func TestASegmentIsTransferredOrReported(t *testing.T) {
 	// req 5041-3-3
 	a, b := newPair(t)
-	_, _, ua, _ := connect(a, b)
+	_, _, ua, _ := connectSession(a, b)
 	for _, text := range []string{"arrives", "is lost", "is never sent"} {
-		ua.send(text)
+		ua.sendText(text)
 	}
-	list := a.pull()
-	b.take(list[0])
-	a.acks()
-	ua.told(t, "completed 1")
+	list := a.pullPackets()
+	b.deliverPackets(list[0])
+	a.ackArrived()
+	ua.checkLog(t, "completed 1")
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("gone")})
-	ua.told(t) // until its turn comes: there may be thousands
-	a.expect(EventDown, EventDown)
-	ua.told(t, "fatal 3/0", "failed 2", "failed 3")
+	ua.checkLog(t) // until its turn comes: there may be thousands
+	a.expectEvents(EventDown, EventDown)
+	ua.checkLog(t, "fatal 3/0", "failed 2", "failed 3")
 }
 
 func TestTheTwoKindsOfEnd(t *testing.T) {
 	// req 5041-3-11
 	a, b := newPair(t)
-	sa, _, _, ub := connect(a, b)
+	sa, _, _, ub := connectSession(a, b)
 	must.OK(t, sa.Terminate(0))
-	exchange(a, b)
+	exchangeAll(a, b)
 	var te *TerminatedError
-	ev := b.expect(EventTerminated)[0]
+	ev := b.expectEvents(EventTerminated)[0]
 	check.That(t, errors.As(ev.Err, &te) && te.Cause == nil, "end of the stream: %+v", ev)
-	ub.told(t, "peer closed")
+	ub.checkLog(t, "peer closed")
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
-	list := b.expect(EventDown, EventDown)
+	list := b.expectEvents(EventDown, EventDown)
 	ev = list[1]
 	check.That(t, ev.Session == nil && ev.Err == assoc.ErrShutdown, "end of the association: %+v", ev)
 }

@@ -117,140 +117,142 @@ func TestConclusionRefusesWhatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// control injects an enhanced message, or a plain one for a nil setup.
-func (e *end) control(id wire.StreamID, ssn uint16, fn functionCode, setup *Setup, private string) assoc.Verdict {
+// injectControl injects an enhanced message, or a plain one for a nil setup.
+func (e *end) injectControl(id wire.StreamID, ssn uint16, fn functionCode, setup *Setup, private string) assoc.Verdict {
 	b := make([]byte, controlLen)
 	putControl(b, ssn, fn)
 	if setup != nil {
 		b = binary.BigEndian.AppendUint32(b, setup.encodeWord())
 	}
-	return e.inject(id, PPIDControl, wire.FlagU, append(b, private...))
+	return e.injectMessage(id, PPIDControl, wire.FlagU, append(b, private...))
 }
 
-// octets is the user message in a packet.
-func (p *packet) octets() string { return string(p.data.Payload()) }
+// userOctets is the user message in a packet.
+func (p *packet) userOctets() string { return string(p.data.Payload()) }
 
 func TestEnhancedSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
-	ua, ub := a.stream(4), b.stream(4)
+	ua, ub := a.newStream(4), b.newStream(4)
 	sa := must.Get(a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello")))(t)
 	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then
 	// the private data.
-	init := a.pull()
-	must.That(t, len(init) == 1 && init[0].octets() == "\x00\x00\x00\x05\x00\x05\x00\x06hello" &&
+	init := a.pullPackets()
+	must.That(t, len(init) == 1 && init[0].userOctets() == "\x00\x00\x00\x05\x00\x05\x00\x06hello" &&
 		init[0].data.PPID() == 17,
-		"%q", init[0].octets())
-	b.take(init...)
-	a.acks()
+		"%q", init[0].userOctets())
+	b.deliverPackets(init...)
+	a.ackArrived()
 	// req 6581-7-8, 6581-7-9, 6581-9.1-3
-	ev := b.expect(EventInitiate)[0]
+	ev := b.expectEvents(EventInitiate)[0]
 	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 5, ORD: 6}) && string(ev.Private) == "hello",
 		"event %+v, setup %+v", ev, ev.Setup)
 	sb := ev.Session
 	must.OK(t, sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil))
-	ub.send("s1") // req 6581-7-12
+	ub.sendText("s1") // req 6581-7-12
 	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no
 	// octets.
-	ans := b.pull()
-	must.That(t, len(ans) == 2 && ans[0].octets() == "\x00\x00\x00\x06\x00\x07\x00\x04", "%q", ans[0].octets())
-	a.take(ans...)
-	b.acks()
-	ev = a.expect(EventAccepted)[0]
+	ans := b.pullPackets()
+	must.That(t, len(ans) == 2 && ans[0].userOctets() == "\x00\x00\x00\x06\x00\x07\x00\x04", "%q", ans[0].userOctets())
+	a.deliverPackets(ans...)
+	b.ackArrived()
+	ev = a.expectEvents(EventAccepted)[0]
 	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 7, ORD: 4}) && len(ev.Private) == 0,
 		"event %+v, setup %+v", ev, ev.Setup)
-	ua.told(t, "s1")
-	ua.send("s2")
-	b.take(a.sends("0: 1 segment s2")...)
-	ub.told(t, "completed 1", "s2")
-	a.acks()
-	ua.told(t, "completed 1")
+	ua.checkLog(t, "s1")
+	ua.sendText("s2")
+	b.deliverPackets(a.expectSends("0: 1 segment s2")...)
+	ub.checkLog(t, "completed 1", "s2")
+	a.ackArrived()
+	ua.checkLog(t, "completed 1")
 	// req 6581-7-11, 6581-7-13, 6581-7-7: ended by the ordinary Terminate.
 	sa.Terminate(0)
-	end := a.pull()
-	must.That(t, len(end) == 1 && end[0].octets() == "\x00\x02\x00\x04", "%d messages, %q", len(end), end[0].octets())
-	b.take(end...)
-	b.expect(EventTerminated)
+	end := a.pullPackets()
+	must.That(t, len(end) == 1 && end[0].userOctets() == "\x00\x02\x00\x04", "%d messages, %q", len(end),
+		end[0].userOctets())
+	b.deliverPackets(end...)
+	b.expectEvents(EventTerminated)
 	sb.Terminate(0)
-	exchange(a, b)
-	a.expect(EventTerminated, EventEnded)
-	b.expect(EventEnded)
+	exchangeAll(a, b)
+	a.expectEvents(EventTerminated, EventEnded)
+	b.expectEvents(EventEnded)
 
 	// The stream is used again by a plain session, and by an enhanced one.
 	for _, enhanced := range []bool{false, true} {
-		us, setup := a.stream(4), Setup{IRD: NotNegotiated, ORD: NotNegotiated}
+		us, setup := a.newStream(4), Setup{IRD: NotNegotiated, ORD: NotNegotiated}
 		if enhanced {
 			must.Do(a.OpenEnhanced(0, 0, us.Stream, setup, nil))(t)
 		} else {
 			must.Do(a.Open(0, 0, us.Stream, nil))(t)
 		}
-		exchange(a, b)
-		ev := b.expect(EventInitiate)[0]
+		exchangeAll(a, b)
+		ev := b.expectEvents(EventInitiate)[0]
 		must.That(t, enhanced == (ev.Setup != nil) && (!enhanced || *ev.Setup == setup), "enhanced %v, setup %+v",
 			enhanced, ev.Setup)
 		ev.Session.Abort()
-		exchange(a, b)
-		a.expect(EventTerminated, EventEnded)
-		b.expect(EventEnded)
+		exchangeAll(a, b)
+		a.expectEvents(EventTerminated, EventEnded)
+		b.expectEvents(EventEnded)
 	}
 }
 
 func TestEnhancedSessionRejected(t *testing.T) {
 	a, b := newPair(t)
-	must.Do(a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: RTRWrite}, nil))(t)
-	b.take(a.pull()...)
-	a.acks()
+	must.Do(a.OpenEnhanced(0, 0, a.newStream(0).Stream, Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: RTRWrite}, nil))(t)
+	b.deliverPackets(a.pullPackets()...)
+	a.ackArrived()
 	// req 6581-9.1-6: the ORD that is needed here is named.
-	must.OK(t, b.expect(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")))
+	must.OK(t, b.expectEvents(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")))
 	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the
 	// private data.
-	rej := b.pull()
-	must.That(t, len(rej) == 1 && rej[0].octets() == "\x00\x00\x00\x07\x80\x07\x80\x08too few", "%q", rej[0].octets())
-	a.take(rej...)
-	b.acks()
+	rej := b.pullPackets()
+	must.That(t, len(rej) == 1 && rej[0].userOctets() == "\x00\x00\x00\x07\x80\x07\x80\x08too few", "%q",
+		rej[0].userOctets())
+	a.deliverPackets(rej...)
+	b.ackArrived()
 	// req 6581-9.1-11
-	ev := a.expect(EventRejected, EventEnded)[0]
+	ev := a.expectEvents(EventRejected, EventEnded)[0]
 	var re *RejectedError
 	want := Setup{IRD: 7, ORD: 8, PeerToPeer: true, RTR: RTRWrite}
 	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "too few" && re.Setup != nil && *re.Setup == want &&
 		ev.Setup != nil && *ev.Setup == want, "event %+v, error %+v", ev, re)
-	a.sends()
-	b.expect(EventEnded)
+	a.expectSends()
+	b.expectEvents(EventEnded)
 }
 
 func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	// req 6581-7-15, 6581-7-7
 	a, b := newEnd(t, newFake(), Config{Initiator: true}), newEnd(t, newFake(), Config{MaxPending: -1})
-	a.expect(EventUp)
-	b.expect(EventUp)
-	s := must.Get(a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil))(t)
-	b.take(a.pull()...)
-	ans := b.pull()
-	must.That(t, len(ans) == 1 && ans[0].octets() == "\x00\x00\x00\x04", "%q", ans[0].octets())
-	a.take(ans...)
-	a.acks()
+	a.expectEvents(EventUp)
+	b.expectEvents(EventUp)
+	s := must.Get(a.OpenEnhanced(0, 0, a.newStream(0).Stream, Setup{}, nil))(t)
+	b.deliverPackets(a.pullPackets()...)
+	ans := b.pullPackets()
+	must.That(t, len(ans) == 1 && ans[0].userOctets() == "\x00\x00\x00\x04", "%q", ans[0].userOctets())
+	a.deliverPackets(ans...)
+	a.ackArrived()
 	var te *TerminatedError
-	ev := a.expect(EventTerminated, EventEnded)[0]
+	ev := a.expectEvents(EventTerminated, EventEnded)[0]
 	must.That(t, errors.As(ev.Err, &te) && te.ByPeer, "event %+v", ev)
 	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can
 	// follow.
-	must.Do(a.Open(0, int(s.Stream()), a.stream(0).Stream, nil))(t)
-	a.sends("0: 0 initiate")
+	must.Do(a.Open(0, int(s.Stream()), a.newStream(0).Stream, nil))(t)
+	a.expectSends("0: 0 initiate")
 }
 
 func TestPlainSessionsStayPlain(t *testing.T) {
 	// req 6581-10-2, 6581-10-3, 6581-10-4
 	a, b := newPair(t)
-	a.Open(0, 0, a.stream(0).Stream, nil)
-	a.Open(0, 1, a.stream(0).Stream, nil)
-	b.take(a.sends("0: 0 initiate", "1: 0 initiate")...)
-	evs := b.expect(EventInitiate, EventInitiate)
+	a.Open(0, 0, a.newStream(0).Stream, nil)
+	a.Open(0, 1, a.newStream(0).Stream, nil)
+	b.deliverPackets(a.expectSends("0: 0 initiate", "1: 0 initiate")...)
+	evs := b.expectEvents(EventInitiate, EventInitiate)
 	must.That(t, evs[0].Setup == nil, "setup %+v", evs[0].Setup)
-	check.Equal(t, "AcceptEnhanced", evs[0].Session.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil), ErrState)
+	check.Equal(t, "AcceptEnhanced", evs[0].Session.AcceptEnhanced(0, b.newStream(0).Stream, Setup{}, nil), ErrState)
 	check.Equal(t, "RejectEnhanced", evs[0].Session.RejectEnhanced(0, Setup{}, nil), ErrState)
-	evs[0].Session.Accept(0, b.stream(0).Stream, nil)
+	evs[0].Session.Accept(0, b.newStream(0).Stream, nil)
 	evs[1].Session.Reject(0, nil)
-	a.take(b.sends("0: 0 accept", "1: 0 reject")...)
-	evs = a.expect(EventAccepted, EventRejected)
+	a.deliverPackets(b.expectSends("0: 0 accept", "1: 0 reject")...)
+	evs = a.expectEvents(EventAccepted, EventRejected)
 	var re *RejectedError
 	check.That(t, evs[0].Setup == nil && evs[1].Setup == nil && errors.As(evs[1].Err, &re) && re.Setup == nil,
 		"events %+v", evs)
@@ -270,27 +272,27 @@ func TestPlainAnswersToEnhancedInitiates(t *testing.T) {
 		{"peer to peer", Setup{PeerToPeer: true, RTR: RTRRead}, false, "\x00\x00\x00\x06\xbf\xff\xbf\xffbye"},
 	} {
 		b := newEnd(t, newFake(), Config{})
-		b.control(0, 0, fnEnhancedInitiate, &row.asked, "")
-		s := b.expect(EventUp, EventInitiate)[1].Session
+		b.injectControl(0, 0, fnEnhancedInitiate, &row.asked, "")
+		s := b.expectEvents(EventUp, EventInitiate)[1].Session
 		var err error
 		if row.reject {
 			err = s.Reject(0, []byte("bye"))
 		} else {
-			err = s.Accept(0, b.stream(0).Stream, []byte("bye"))
+			err = s.Accept(0, b.newStream(0).Stream, []byte("bye"))
 		}
-		got := b.pull()
-		check.That(t, err == nil && len(got) == 1 && got[0].octets() == row.want, "%s: %v, %q", row.name, err, got)
+		got := b.pullPackets()
+		check.That(t, err == nil && len(got) == 1 && got[0].userOctets() == row.want, "%s: %v, %q", row.name, err, got)
 	}
 }
 
 func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 	enhanced := func(e *end) {
-		if _, err := e.OpenEnhanced(0, 0, e.stream(0).Stream, Setup{}, nil); err != nil {
+		if _, err := e.OpenEnhanced(0, 0, e.newStream(0).Stream, Setup{}, nil); err != nil {
 			e.Fatal(err)
 		}
 	}
 	plain := func(e *end) {
-		if _, err := e.Open(0, 0, e.stream(0).Stream, nil); err != nil {
+		if _, err := e.Open(0, 0, e.newStream(0).Stream, nil); err != nil {
 			e.Fatal(err)
 		}
 	}
@@ -318,47 +320,47 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := newEnd(t, newFake(), Config{Initiator: true})
-			a.expect(EventUp)
+			a.expectEvents(EventUp)
 			row.open(a)
-			for _, p := range a.pull() {
+			for _, p := range a.pullPackets() {
 				p.arrived = true
 			}
-			a.acks()
-			a.control(0, 0, row.fn, row.setup, row.private)
+			a.ackArrived()
+			a.injectControl(0, 0, row.fn, row.setup, row.private)
 			var se *SequenceError
-			ev := a.expect(EventTerminated)[0]
+			ev := a.expectEvents(EventTerminated)[0]
 			must.That(t, errors.As(ev.Err, &se) && se.Fault == row.fault, "event %+v %v", ev, ev.Err)
-			a.sends("0: 1 terminate")
+			a.expectSends("0: 1 terminate")
 		})
 	}
 	t.Run("Enhanced Initiate without connection data", func(t *testing.T) {
 		// req 6581-7-17
 		for _, private := range []string{"", "abc"} {
 			b := newEnd(t, newFake(), Config{})
-			b.control(0, 0, fnEnhancedInitiate, nil, private)
-			b.expect(EventUp)
-			b.sends("0: 0 terminate")
+			b.injectControl(0, 0, fnEnhancedInitiate, nil, private)
+			b.expectEvents(EventUp)
+			b.expectSends("0: 0 terminate")
 		}
 	})
 	t.Run("Enhanced Initiate in a running session", func(t *testing.T) {
 		a, b := newPair(t)
-		connect(a, b)
-		b.control(0, 1, fnEnhancedInitiate, some, "")
+		connectSession(a, b)
+		b.injectControl(0, 1, fnEnhancedInitiate, some, "")
 		var se *SequenceError
-		ev := b.expect(EventTerminated)[0]
+		ev := b.expectEvents(EventTerminated)[0]
 		must.That(t, errors.As(ev.Err, &se) && se.Fault == FaultControl, "event %+v", ev)
 	})
 	t.Run("Enhanced Reject without connection data is a rejection", func(t *testing.T) {
 		for _, private := range []string{"", "abc"} {
 			a := newEnd(t, newFake(), Config{Initiator: true})
-			a.expect(EventUp)
+			a.expectEvents(EventUp)
 			enhanced(a)
-			for _, p := range a.pull() {
+			for _, p := range a.pullPackets() {
 				p.arrived = true
 			}
-			a.acks()
-			a.control(0, 0, fnEnhancedReject, nil, private)
-			ev := a.expect(EventRejected, EventEnded)[0]
+			a.ackArrived()
+			a.injectControl(0, 0, fnEnhancedReject, nil, private)
+			ev := a.expectEvents(EventRejected, EventEnded)[0]
 			check.That(t, ev.Setup == nil && string(ev.Private) == private, "event %+v", ev)
 		}
 	})
@@ -366,7 +368,7 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 
 func TestSetupArguments(t *testing.T) {
 	a, b := newPair(t)
-	ds := a.stream(0).Stream
+	ds := a.newStream(0).Stream
 	most := make([]byte, MaxEnhancedPrivateData)
 	// req 6581-7-6
 	_, err := a.OpenEnhanced(0, 0, ds, Setup{}, append(most, 0))
@@ -377,14 +379,14 @@ func TestSetupArguments(t *testing.T) {
 	check.That(t, err == ErrDepth, "ORD of 15 bits: %v", err)
 	_, err = a.OpenEnhanced(0, 0, ds, Setup{IRD: MaxDepth, ORD: NotNegotiated}, most)
 	check.That(t, err == nil, "508 octets: %v", err)
-	list := a.pull()
+	list := a.pullPackets()
 	check.Equal(t, "octets of the message", len(list[0].data.Payload()), controlLen+512)
-	b.take(list...)
-	s := b.expect(EventInitiate)[0].Session
-	check.Equal(t, "509 octets in Accept", s.Accept(0, b.stream(0).Stream, append(most, 0)), ErrPrivateDataTooLong)
+	b.deliverPackets(list...)
+	s := b.expectEvents(EventInitiate)[0].Session
+	check.Equal(t, "509 octets in Accept", s.Accept(0, b.newStream(0).Stream, append(most, 0)), ErrPrivateDataTooLong)
 	check.Equal(t, "IRD of 15 bits in a Reject", s.RejectEnhanced(0, Setup{IRD: 1 << 14}, nil), ErrDepth)
-	check.Error(t, "508 octets in AcceptEnhanced", s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, most), nil)
-	check.Equal(t, "second answer", s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil), ErrState)
+	check.Error(t, "508 octets in AcceptEnhanced", s.AcceptEnhanced(0, b.newStream(0).Stream, Setup{}, most), nil)
+	check.Equal(t, "second answer", s.AcceptEnhanced(0, b.newStream(0).Stream, Setup{}, nil), ErrState)
 }
 
 // Whatever the two ends have, neither may ask for more than the other serves.
@@ -415,20 +417,20 @@ func TestNegotiationHolds(t *testing.T) {
 func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
 	// req 5043-6-4
 	a, b := newPair(t)
-	ua := a.stream(1)
+	ua := a.newStream(1)
 	must.Do(a.Open(0, -1, ua.Stream, nil))(t)
-	exchange(a, b)
-	sb := b.expect(EventInitiate)[0].Session
+	exchangeAll(a, b)
+	sb := b.expectEvents(EventInitiate)[0].Session
 	const later = 77
 	mem := make([]byte, 8)
 	region := must.Get(b.table.Register(ddp.Spec{PD: later, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite}))(t)
-	ub := b.stream(0)
+	ub := b.newStream(0)
 	mine := ddp.NewStream(ddp.StreamConfig{ID: 50, PD: later, Table: b.table, ULP: ub, Queues: 1})
 	must.OK(t, sb.Accept(0, mine, nil))
 	other := ddp.NewStream(ddp.StreamConfig{ID: 51, PD: 78, Table: b.table, ULP: ub, Queues: 1})
 	check.Error(t, "a second Protection Domain for the session", sb.Accept(0, other, nil), ErrState)
-	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather([]byte("in place")), 1))
-	exchange(a, b)
+	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gatherOf([]byte("in place")), 1))
+	exchangeAll(a, b)
 	check.Equal(t, "memory of the Protection Domain chosen", string(mem), "in place")
 }
 
@@ -437,7 +439,7 @@ func TestIndicationOneEnablesDDP(t *testing.T) {
 	f := newFake()
 	f.indication = 1
 	e := newEnd(t, f, Config{Initiator: true})
-	e.expect(EventUp)
-	check.Do(e.Open(0, -1, e.stream(0).Stream, nil))(t)
-	e.sends("0: 0 initiate")
+	e.expectEvents(EventUp)
+	check.Do(e.Open(0, -1, e.newStream(0).Stream, nil))(t)
+	e.expectSends("0: 0 initiate")
 }

@@ -13,40 +13,40 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// arrive lets all that e has to send arrive, and its acknowledgement come back.
-func (e *end) arrive() {
-	for list := e.pull(); len(list) > 0 || len(e.flight) > 0; list = e.pull() {
+// deliverAll lets all that e has to send arrive, and its acknowledgement come back.
+func (e *end) deliverAll() {
+	for list := e.pullPackets(); len(list) > 0 || len(e.flight) > 0; list = e.pullPackets() {
 		for _, p := range e.flight {
 			p.arrived = true
 		}
-		e.acks()
+		e.ackArrived()
 	}
 }
 
-// foreign lets a chunk of another protocol arrive, of the peer's next number.
-func (e *end) foreign() { e.inject(0, 99, wire.FlagU, []byte{0, 1, 0, 0}) }
+// injectForeign lets a chunk of another protocol arrive, of the peer's next number.
+func (e *end) injectForeign() { e.injectMessage(0, 99, wire.FlagU, []byte{0, 1, 0, 0}) }
 
-// into brings a session on stream 0 into a state, by messages and calls. handed says whether what
+// bringInto brings a session on stream 0 into a state, by messages and calls. handed says whether what
 // it says at first has been handed over, where there is the choice.
-func into(b *end, st sessionState, handed bool) *Session {
+func bringInto(b *end, st sessionState, handed bool) *Session {
 	call := func() *Session {
-		s, _ := b.Open(0, 0, b.stream(4).Stream, nil)
+		s, _ := b.Open(0, 0, b.newStream(4).Stream, nil)
 		return s
 	}
 	ask := func() *Session {
-		b.peer(0, "0 initiate")
+		b.injectLines(0, "0 initiate")
 		return b.sessionOn(0)
 	}
 	said := func() {
 		if handed {
-			b.pull()
+			b.pullPackets()
 		}
 	}
 	opened := func() *Session {
 		s := ask()
-		s.Accept(0, b.stream(4).Stream, nil)
+		s.Accept(0, b.newStream(4).Stream, nil)
 		if said(); handed {
-			b.arrive()
+			b.deliverAll()
 		}
 		return s
 	}
@@ -56,7 +56,7 @@ func into(b *end, st sessionState, handed bool) *Session {
 		s = call()
 	case stateInitiateSent, stateCanceled:
 		s = call()
-		b.pull()
+		b.pullPackets()
 		if st == stateCanceled {
 			s.Abort()
 		}
@@ -70,10 +70,10 @@ func into(b *end, st sessionState, handed bool) *Session {
 		said()
 	case statePeerClosed:
 		s = opened()
-		b.peer(0, "1 terminate")
+		b.injectLines(0, "1 terminate")
 	case stateBothClosing:
 		s = opened()
-		b.peer(0, "1 terminate")
+		b.injectLines(0, "1 terminate")
 		s.Terminate(0)
 		said()
 	case stateEnding:
@@ -82,19 +82,19 @@ func into(b *end, st sessionState, handed bool) *Session {
 		said()
 	case stateCounting:
 		s = opened()
-		b.foreign()
+		b.injectForeign()
 		said()
 	case stateDone, stateReused, stateEnded:
 		s = ask()
 		s.Reject(0, nil)
 		said()
 		if st == stateReused {
-			b.peer(0, "0 initiate")
+			b.injectLines(0, "0 initiate")
 		} else if st == stateEnded {
-			b.arrive()
+			b.deliverAll()
 		}
 	case stateRejecting:
-		b.peer(0, "0 segment x")
+		b.injectLines(0, "0 segment x")
 		s = b.sessionOn(0)
 		said()
 	}
@@ -110,7 +110,7 @@ func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 				continue
 			}
 			_, b := newPair(t)
-			s := into(b, st, true)
+			s := bringInto(b, st, true)
 			must.That(t, s != nil && s.state == st, "in state %v, not %v", s.state, st)
 			restore := invariant.TolerateInTest()
 			ok := s.changeState(by, nil)
@@ -152,9 +152,9 @@ func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 		drive func(b *end, s *Session)
 	}{
 		{"both sides are done", statePeerClosed, func(err error) bool { return err == nil }, func(b *end, s *Session) { s.Terminate(0) }},
-		{"the peer rejects", stateInitiateSent, func(err error) bool { return errors.As(err, new(*RejectedError)) }, func(b *end, _ *Session) { b.peer(0, "0 reject") }},
-		{"the peer ends it in place of an answer", stateInitiateSent, byPeer, func(b *end, _ *Session) { b.peer(0, "0 terminate") }},
-		{"the peer breaks the sequence", stateOpen, broken, func(b *end, _ *Session) { b.peer(0, "1 initiate", "2 terminate") }},
+		{"the peer rejects", stateInitiateSent, func(err error) bool { return errors.As(err, new(*RejectedError)) }, func(b *end, _ *Session) { b.injectLines(0, "0 reject") }},
+		{"the peer ends it in place of an answer", stateInitiateSent, byPeer, func(b *end, _ *Session) { b.injectLines(0, "0 terminate") }},
+		{"the peer breaks the sequence", stateOpen, broken, func(b *end, _ *Session) { b.injectLines(0, "1 initiate", "2 terminate") }},
 		{"the peer restarts", stateOpen, is(ErrRestarted), func(b *end, _ *Session) {
 			b.a.life++
 			b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
@@ -164,9 +164,9 @@ func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 	for i, end := range ends {
 		t.Run(end.name, func(t *testing.T) {
 			_, b := newPair(t)
-			s := into(b, end.from, true)
+			s := bringInto(b, end.from, true)
 			end.drive(b, s)
-			b.arrive()
+			b.deliverAll()
 			must.Equal(t, "state", s.State(), Ended)
 			for j, other := range ends {
 				check.That(t, other.match(s.Err()) == (i == j), "%v taken for %q: %v", s.Err(), other.name, i != j)

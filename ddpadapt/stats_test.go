@@ -17,33 +17,33 @@ func TestEveryCounterCounts(t *testing.T) {
 	// open returns an end with a session on stream 0 that the peer asked for and the user accepted.
 	open := func(t *testing.T, cfg Config) (*end, *Session) {
 		b := newEnd(t, newFake(), cfg)
-		b.peer(0, "0 initiate")
-		s := b.expect(EventUp, EventInitiate)[1].Session
-		must.OK(t, s.Accept(0, b.stream(4).Stream, nil))
-		b.sends("0: 0 accept")[0].arrived = true
-		b.acks()
+		b.injectLines(0, "0 initiate")
+		s := b.expectEvents(EventUp, EventInitiate)[1].Session
+		must.OK(t, s.Accept(0, b.newStream(4).Stream, nil))
+		b.expectSends("0: 0 accept")[0].arrived = true
+		b.ackArrived()
 		return b, s
 	}
 	peer := func(lines ...string) func(*testing.T) *end {
 		return func(t *testing.T) *end {
 			b, _ := open(t, Config{})
-			b.peer(0, lines...)
+			b.injectLines(0, lines...)
 			return b
 		}
 	}
 	raw := func(ppid uint32, flags uint8, msg string) func(*testing.T) *end {
 		return func(t *testing.T) *end {
 			b, _ := open(t, Config{})
-			b.inject(0, ppid, flags, []byte(msg))
+			b.injectMessage(0, ppid, flags, []byte(msg))
 			return b
 		}
 	}
 	asked := func(lines ...string) func(*testing.T) *end { // the side that has sent an Initiate
 		return func(t *testing.T) *end {
 			a, _ := newPair(t)
-			must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
-			a.pull()
-			a.peer(0, lines...)
+			must.Do(a.Open(0, 0, a.newStream(1).Stream, nil))(t)
+			a.pullPackets()
+			a.injectLines(0, lines...)
 			return a
 		}
 	}
@@ -51,9 +51,9 @@ func TestEveryCounterCounts(t *testing.T) {
 		"SegmentsIn": peer("1 segment x"),
 		"SegmentsOut": func(t *testing.T) *end {
 			a, b := newPair(t)
-			_, _, ua, _ := connect(a, b)
-			must.OK(t, ua.send("x"))
-			a.pull()
+			_, _, ua, _ := connectSession(a, b)
+			must.OK(t, ua.sendText("x"))
+			a.pullPackets()
 			return a
 		},
 		"Requests":   peer(),
@@ -61,56 +61,56 @@ func TestEveryCounterCounts(t *testing.T) {
 		"Violations": peer("1 accept"),
 		"Refused": func(t *testing.T) *end {
 			b := newEnd(t, newFake(), Config{})
-			b.peer(0, "3 segment x")
+			b.injectLines(0, "3 segment x")
 			return b
 		},
 		"PendingFull": func(t *testing.T) *end {
 			b := newEnd(t, newFake(), Config{MaxPending: 1})
-			b.peer(0, "0 initiate")
-			b.peer(1, "0 initiate")
+			b.injectLines(0, "0 initiate")
+			b.injectLines(1, "0 initiate")
 			return b
 		},
 		"RefusalsFull": func(t *testing.T) *end {
 			f := newFake()
 			f.in, f.out = 1000, 1000
 			b := newEnd(t, f, Config{MaxPending: -1})
-			_, msg := encode("0 initiate")
+			_, msg := encodeLine("0 initiate")
 			for id := range wire.StreamID(maxRefusals + 1) {
-				b.inject(id, PPIDControl, wire.FlagU, msg)
+				b.injectMessage(id, PPIDControl, wire.FlagU, msg)
 			}
 			return b
 		},
 		"RecordsFull": func(t *testing.T) *end {
 			b, _ := open(t, Config{MaxOutOfOrder: 1})
-			b.peer(0, "3 segment x")
-			_, msg := encode("2 segment y")
-			b.inject(0, PPIDSegment, wire.FlagU, msg)
+			b.injectLines(0, "3 segment x")
+			_, msg := encodeLine("2 segment y")
+			b.injectMessage(0, PPIDSegment, wire.FlagU, msg)
 			return b
 		},
 		"NextSession": func(t *testing.T) *end {
 			b, s := open(t, Config{})
 			must.OK(t, s.Terminate(0))
-			b.pull() // not acknowledged: ours is not over
-			b.peer(0, "0 initiate")
-			_, msg := encode("1 segment x")
-			check.Equal(t, "verdict", b.inject(0, PPIDSegment, wire.FlagU, msg), assoc.DropUnacked)
+			b.pullPackets() // not acknowledged: ours is not over
+			b.injectLines(0, "0 initiate")
+			_, msg := encodeLine("1 segment x")
+			check.Equal(t, "verdict", b.injectMessage(0, PPIDSegment, wire.FlagU, msg), assoc.DropUnacked)
 			return b
 		},
 		"AfterEnd": func(t *testing.T) *end {
 			b, s := open(t, Config{})
 			s.Abort()
-			b.peer(0, "1 segment x")
+			b.injectLines(0, "1 segment x")
 			return b
 		},
 		"BadStreams": func(t *testing.T) *end {
 			b := newEnd(t, newFake(), Config{})
-			_, msg := encode("0 initiate")
-			b.inject(8, PPIDControl, wire.FlagU, msg)
+			_, msg := encodeLine("0 initiate")
+			b.injectMessage(8, PPIDControl, wire.FlagU, msg)
 			return b
 		},
 		"Ignored": func(t *testing.T) *end {
 			b := newEnd(t, newFake(), Config{})
-			b.peer(0, "0 terminate")
+			b.injectLines(0, "0 terminate")
 			return b
 		},
 	}
@@ -130,8 +130,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		FaultStart: func(t *testing.T) *end {
 			a, _ := newPair(t)
-			must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
-			a.peer(0, "0 segment x") // before the Initiate has left
+			must.Do(a.Open(0, 0, a.newStream(1).Stream, nil))(t)
+			a.injectLines(0, "0 segment x") // before the Initiate has left
 			return a
 		},
 		FaultAnswer:       asked("0 segment x"),
@@ -142,7 +142,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		FaultWindowSSN:    peer("32768 segment x"),
 		FaultEarlyData: func(t *testing.T) *end {
 			b := newEnd(t, newFake(), Config{MaxEarly: 10})
-			b.peer(0, "0 initiate", "1 segment "+strings.Repeat("x", 20))
+			b.injectLines(0, "0 initiate", "1 segment "+strings.Repeat("x", 20))
 			return b
 		},
 	} {
@@ -172,17 +172,17 @@ func TestSlowPathsAreCounted(t *testing.T) {
 	// req 5042-6.4.4-1: messages that cost more than others and end no session are counted, session
 	// by session.
 	b := newEnd(t, newFake(), Config{})
-	b.peer(0, "0 initiate", "1 segment early", "2 segment early too")
-	b.peer(1, "0 initiate")
-	evs := b.expect(EventUp, EventInitiate, EventInitiate)
+	b.injectLines(0, "0 initiate", "1 segment early", "2 segment early too")
+	b.injectLines(1, "0 initiate")
+	evs := b.expectEvents(EventUp, EventInitiate, EventInitiate)
 	s, other := evs[1].Session, evs[2].Session
 	for _, x := range []*Session{s, other} {
-		must.OK(t, x.Accept(0, b.stream(8).Stream, nil))
+		must.OK(t, x.Accept(0, b.newStream(8).Stream, nil))
 	}
-	b.peer(0, "4 segment waits", "3 segment comes", "5 segment in order")
+	b.injectLines(0, "4 segment waits", "3 segment comes", "5 segment in order")
 	s.nextSSN = 0 // for the Received below, which is all zero
 	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
-	b.pull()
+	b.pullPackets()
 	got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1})
 	check.That(t, got == want, "%+v, want %+v", got, want)
 	check.Equal(t, "the other session", other.Stats(), (SessionStats{Out: 1}))

@@ -23,8 +23,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// emitted are the metrics that f sends, in their order.
-func emitted(t *testing.T, f func(e *emitter)) (list []*dto.Metric, names []string) {
+// emittedMetrics are the metrics that f sends, in their order.
+func emittedMetrics(t *testing.T, f func(e *emitter)) (list []*dto.Metric, names []string) {
 	t.Helper()
 	ch := make(chan prometheus.Metric, 100)
 	f(&emitter{ch: ch, source: "src"})
@@ -48,7 +48,9 @@ func TestFiguresOfOneAssociation(t *testing.T) {
 	a.Paths = []sctp.PathStats{{Cwnd: 99}, {Cwnd: 9, SRTT: 10 * time.Second, RTO: 11 * time.Second}}
 	last := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.2:77")} // whose paths are gone
 	for n, want := range map[int]int{1: len(assocMetrics), 2: 2 * len(assocMetrics), 3: 2 * len(assocMetrics)} {
-		list, names := emitted(t, func(e *emitter) { e.sendAssociations(slices.Values([]*sctp.Snapshot{a, last}), n) })
+		list, names := emittedMetrics(t, func(e *emitter) {
+			e.sendAssociations(slices.Values([]*sctp.Snapshot{a, last}), n)
+		})
 		check.Equal(t, "metrics", len(list), want)
 		for i, m := range list[:len(assocMetrics)] {
 			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
@@ -74,7 +76,7 @@ func TestBucketsOfAHistogram(t *testing.T) {
 	h.Count[0], h.Count[2], h.Count[counters.NumBuckets-2], h.Count[counters.NumBuckets-1], h.Sum = 1, 2, 3, 4,
 		5*time.Second
 	for _, label := range []string{"", "operation"} {
-		list, _ := emitted(t, func(e *emitter) { e.sendHistogram("name", "help", h, label, "value") })
+		list, _ := emittedMetrics(t, func(e *emitter) { e.sendHistogram("name", "help", h, label, "value") })
 		got := list[0].GetHistogram()
 		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 &&
 			len(got.GetBucket()) == counters.NumBuckets-1, "%v", got)
@@ -219,7 +221,7 @@ func TestTextsOfAStatus(t *testing.T) {
 
 // A Collector's variable has a source's parts, and none that it has not.
 func TestVariablesOfEachKindOfSource(t *testing.T) {
-	a, b := devices(t)
+	a, b := newDevices(t)
 	c := NewCollector()
 	c.AddTransport("t", b.Transport())
 	text := c.String()

@@ -43,8 +43,8 @@ type foreign struct {
 	Name   string
 }
 
-// devices returns two joined devices, with an association that the first has set up and ended.
-func devices(t testing.TB) (a, b *rdma.Device) {
+// newDevices returns two joined devices, with an association that the first has set up and ended.
+func newDevices(t testing.TB) (a, b *rdma.Device) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{})
 	a, b = must.Get(rdma.NewDevice(la, nil))(t), must.Get(rdma.NewDevice(lb, nil))(t)
@@ -61,7 +61,7 @@ func devices(t testing.TB) (a, b *rdma.Device) {
 	return a, b
 }
 
-func gather(t *testing.T, c *Collector) map[string]*dto.MetricFamily {
+func gatherFamilies(t *testing.T, c *Collector) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	must.OK(t, reg.Register(c))
@@ -76,12 +76,12 @@ func gather(t *testing.T, c *Collector) map[string]*dto.MetricFamily {
 // Every counter there is comes out as a sample of its own, with a help text, and the names keep the
 // conventions.
 func TestEveryCounterIsExported(t *testing.T) {
-	a, _ := devices(t)
+	a, _ := newDevices(t)
 	c := NewCollector()
 	c.AddDevice("x", a)
 	link := counted[udp.Stats]{}
 	c.AddLink("x", link)
-	families := gather(t, c)
+	families := gatherFamilies(t, c)
 	samples := 0
 	for name, f := range families {
 		check.That(t, f.GetHelp() != "" && !strings.HasPrefix(f.GetHelp(), "Count of"), "%s has no help: %q", name,
@@ -121,7 +121,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 
 // The values are those that Stats returns, under the label of the source.
 func TestValuesAreThoseOfStats(t *testing.T) {
-	a, b := devices(t)
+	a, b := newDevices(t)
 	c := NewCollector()
 	c.AddDevice("client", a)
 	c.AddTransport("server", b.Transport())
@@ -149,7 +149,7 @@ rddp_sctp_established_total{source="server"} 1
 	c.Remove("server")
 	c.Remove("tun")
 	c.Remove("tun2")
-	for name, f := range gather(t, c) {
+	for name, f := range gatherFamilies(t, c) {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
 				check.That(t, l.GetName() != "source" || l.GetValue() == "client", "%s: still of %s", name,
@@ -161,7 +161,7 @@ rddp_sctp_established_total{source="server"} 1
 
 // What there is now is told in both forms.
 func TestGaugesAreWhatThereIs(t *testing.T) {
-	a, b := devices(t)
+	a, b := newDevices(t)
 	l := must.Get(b.Listen(rdma.DefaultPort))(t)
 	qp := func(d *rdma.Device) *rdma.QP {
 		cq := must.Get(d.CreateCQ(4))(t)
@@ -181,9 +181,9 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	c.AddDevice("x", a)
 	c.PerAssociation(0)
 	tr := a.Transport()
-	m, all, families, said := tr.Memory(), tr.Trips(), gather(t, c), c.String()
+	m, all, families, said := tr.Memory(), tr.Trips(), gatherFamilies(t, c), c.String()
 	for n := 0; n < 1000 && (m != tr.Memory() || all != tr.Trips()); n++ { // acknowledgements are on their way
-		m, all, families, said = tr.Memory(), tr.Trips(), gather(t, c), c.String()
+		m, all, families, said = tr.Memory(), tr.Trips(), gatherFamilies(t, c), c.String()
 	}
 	for name, want := range map[string]float64{"rddp_sctp_memory_bytes": float64(m.Used),
 		"rddp_sctp_memory_limit_bytes": float64(m.Max),
@@ -200,7 +200,7 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	check.Equal(t, "histograms of requests", len(families["rddp_rdma_completion_seconds"].GetMetric()), 4)
 	check.Equal(t, "metrics of single associations unless asked for", families["rddp_sctp_peer_rto_seconds"], nil)
 	c.PerAssociation(1) // there are two
-	families = gather(t, c)
+	families = gatherFamilies(t, c)
 	for _, m := range assocMetrics {
 		list := families["rddp_sctp_peer_"+m.name].GetMetric()
 		check.That(t, len(list) == 1 && len(list[0].GetLabel()) == 3 && list[0].GetLabel()[1].GetValue() ==
@@ -217,7 +217,7 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 
 // The handler serves both forms.
 func TestHandlerServesBothForms(t *testing.T) {
-	a, _ := devices(t)
+	a, _ := newDevices(t)
 	c := NewCollector()
 	c.AddDevice("x", a)
 	s := httptest.NewServer(Handler(c))
@@ -254,7 +254,7 @@ func TestLinkWithoutCounters(t *testing.T) {
 		c.AddLink("x", link)
 		got := c.String()
 		check.That(t, got == "{}", "%T: %s", link, got)
-		check.Equal(t, "metrics", len(gather(t, c)), 0)
+		check.Equal(t, "metrics", len(gatherFamilies(t, c)), 0)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(seed, 5))
-				out := new(mempair.Losing)
+				out := new(mempair.LossyLink)
 				cfg := &Config{SCTP: sctp.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 100 * time.Millisecond,
 					RTOMax: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 2, MaxInitRetrans: 2,
 					HeartbeatInterval: 5 * time.Second}}

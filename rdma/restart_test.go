@@ -31,7 +31,7 @@ func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, a message unsent: %v", name, unsent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					cfg := &Config{SCTP: sctp.Config{LocalPort: 5555}}
-					link := &mempair.Reborn{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
+					link := &mempair.RestartLink{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
 					var lives [2]*Device
 					for i := range lives {
 						la, lb := mempair.New(t, mem.Options{MTU: 1500})

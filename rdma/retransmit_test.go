@@ -29,7 +29,7 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 		{"Deregister", (*MR).Deregister},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			link := new(mempair.Losing)
+			link := new(mempair.LossyLink)
 			x := newLabOver(t, &Config{SCTP: sctp.Config{RTOInitial: rto, RTOMin: rto}},
 				func(la, _ *mem.Link) rawio.Link { link.Link = la; return link })
 			a, b := x.join(nil)
@@ -52,7 +52,7 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 // association: the client does not keep it for nothing, and the server cannot keep the client from
 // ending it.
 func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
-	link, lb := &mempair.Tapped{Sent: make(chan wire.Packet, 1000)}, (*mem.Link)(nil)
+	link, lb := &mempair.TapLink{Sent: make(chan wire.Packet, 1000)}, (*mem.Link)(nil)
 	x := newLabOver(t, nil, func(a, b *mem.Link) rawio.Link { link.Link, lb = a, b; return link })
 	a, _ := x.join(nil)
 	p := a.qp.peer.Load()

@@ -364,7 +364,7 @@ func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 func TestAssociationsThatCloseShareTheGracePeriod(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			lossy := new(mempair.Losing)
+			lossy := new(mempair.LossyLink)
 			la, lb := mempair.New(t, mem.Options{MTU: 1500})
 			lossy.Link = la
 			p := joinPair(t, la, lb, lossy, lb)

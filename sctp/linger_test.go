@@ -17,9 +17,9 @@ import (
 )
 
 // behindDoor is a pair whose first end is behind a doorkeeper.
-func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *mempair.Doorkeeper) {
+func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *mempair.PortFilter) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	d := &mempair.Doorkeeper{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLingeringPorts),
+	d := &mempair.PortFilter{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLingeringPorts),
 		Lose: lose}
 	return joinPair(t, la, lb, d, lb), d
 }

@@ -20,7 +20,7 @@ type lives struct {
 	rnd      *rand.Rand
 	clients  [2]*Transport
 	b        *Transport
-	server   *mempair.Reborn
+	server   *mempair.RestartLink
 	cfg      *Config
 	l        *Listener
 	sock     *Socket

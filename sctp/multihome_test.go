@@ -41,8 +41,8 @@ func newHomesIn(t *testing.T, networks ...string) (p *pair, local, remote []neti
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: of("1"), B: of("2")})
 	out = new([2]atomic.Bool)
 	p = &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	p.a = must.Get(NewTransport(mempair.Plug{Link: la, Out: out}, nil))(t)
-	p.b = must.Get(NewTransport(mempair.Plug{Link: lb, Out: out}, nil))(t)
+	p.a = must.Get(NewTransport(mempair.NetworkSwitch{Link: la, Out: out}, nil))(t)
+	p.b = must.Get(NewTransport(mempair.NetworkSwitch{Link: lb, Out: out}, nil))(t)
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()
@@ -303,9 +303,9 @@ func TestFailedMessagesComeBack(t *testing.T) {
 }
 
 // newReborn returns the two lives of a client, and the server that takes them for one.
-func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempair.Reborn) {
+func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempair.RestartLink) {
 	t.Helper()
-	server = &mempair.Reborn{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
+	server = &mempair.RestartLink{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
 	for i := range clients {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		clients[i] = must.Get(NewTransport(la, nil))(t)

@@ -24,10 +24,10 @@ var (
 )
 
 // apiPair has two addresses on either side; the links can be made to lose packets.
-func apiPair(t *testing.T) (a, b *Transport, links [2]*mempair.Losing) {
+func apiPair(t *testing.T) (a, b *Transport, links [2]*mempair.LossyLink) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addrsA, B: addrsB})
-	links = [2]*mempair.Losing{{Link: la}, {Link: lb}}
+	links = [2]*mempair.LossyLink{{Link: la}, {Link: lb}}
 	a = must.Get(NewTransport(links[0], nil))(t)
 	b = must.Get(NewTransport(links[1], nil))(t)
 	t.Cleanup(func() {

@@ -238,13 +238,13 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 func TestSocketSetupThatFails(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		end  func(s *Socket, peer *mempair.Losing)
+		end  func(s *Socket, peer *mempair.LossyLink)
 		took time.Duration
 		want error
 	}{
-		{"the deadline of writes", func(s *Socket, _ *mempair.Losing) { s.SetWriteDeadline(time.Now().Add(time.Second)) }, time.Second, os.ErrDeadlineExceeded},
-		{"Close", func(s *Socket, _ *mempair.Losing) { s.Close() }, 0, net.ErrClosed},
-		{"a peer that refuses", func(s *Socket, peer *mempair.Losing) { peer.Lose.Store(false) }, time.Second, syscall.ECONNREFUSED},
+		{"the deadline of writes", func(s *Socket, _ *mempair.LossyLink) { s.SetWriteDeadline(time.Now().Add(time.Second)) }, time.Second, os.ErrDeadlineExceeded},
+		{"Close", func(s *Socket, _ *mempair.LossyLink) { s.Close() }, 0, net.ErrClosed},
+		{"a peer that refuses", func(s *Socket, peer *mempair.LossyLink) { peer.Lose.Store(false) }, time.Second, syscall.ECONNREFUSED},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ func Line() time.Duration {
 			n++
 		}
 	}
-	return new(line).between(at)
+	return new(line).pingPongBetween(at)
 }
 
 // The shortest of some goes counts, as others may have had a processor during the rest.
@@ -39,8 +39,8 @@ type line struct {
 	_ [128]byte
 }
 
-// between plays ping-pong on two processors.
-func (l *line) between(at [2]int) time.Duration {
+// pingPongBetween plays ping-pong on two processors.
+func (l *line) pingPongBetween(at [2]int) time.Duration {
 	ready, both, took := make(chan bool), make(chan bool), make(chan time.Duration)
 	go func() {
 		ready <- keepTo(at[1])
@@ -48,7 +48,7 @@ func (l *line) between(at [2]int) time.Duration {
 			return
 		}
 		for i := int64(0); i < 2*goes*trips; i += 2 {
-			l.await(i + 1)
+			l.awaitValue(i + 1)
 			l.n.Store(i + 2)
 		}
 	}()
@@ -60,19 +60,19 @@ func (l *line) between(at [2]int) time.Duration {
 			took <- 0
 			return
 		}
-		took <- l.play()
+		took <- l.playSide()
 	}()
 	return <-took
 }
 
-// play is one side, which begins. It returns how long a line took there and back.
-func (l *line) play() (shortest time.Duration) {
+// playSide is one side, which begins. It returns how long a line took there and back.
+func (l *line) playSide() (shortest time.Duration) {
 	for i := int64(0); i < 2*goes*trips; {
 		began := time.Now()
 		for range trips {
 			l.n.Store(i + 1)
 			i += 2
-			l.await(i)
+			l.awaitValue(i)
 		}
 		if took := time.Since(began); shortest == 0 || took < shortest {
 			shortest = took
@@ -81,7 +81,7 @@ func (l *line) play() (shortest time.Duration) {
 	return shortest / trips
 }
 
-func (l *line) await(n int64) {
+func (l *line) awaitValue(n int64) {
 	for l.n.Load() != n {
 	}
 }

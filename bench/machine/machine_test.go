@@ -30,7 +30,7 @@ func TestOneProcessorHasNoOther(t *testing.T) {
 // Where nobody may choose a processor the two do not wait for each other.
 func TestALineToAProcessorThatIsNotThere(t *testing.T) {
 	for _, at := range [][2]int{{0, 1023}, {1023, 0}, {1023, 1022}} {
-		took := new(line).between(at)
+		took := new(line).pingPongBetween(at)
 		must.That(t, took == 0, "to processor %d of %d: %v", at[1], runtime.NumCPU(), took)
 	}
 }

@@ -62,7 +62,7 @@ func main() {
 	pflag.BoolVar(&o.child, "receive", false, "be the receiving process")
 	pflag.CommandLine.MarkHidden("receive")
 	pflag.Parse()
-	err := run(&o)
+	err := runPump(&o)
 	if o.child {
 		err = child(&o)
 	}
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-func run(o *options) error {
+func runPump(o *options) error {
 	if o.child {
 		return nil
 	}
@@ -94,7 +94,7 @@ func run(o *options) error {
 	results := make(map[kind][]result)
 	for range o.repeat {
 		for _, k := range kinds {
-			r, err := measure(o, k.link, k.mtu, k.work)
+			r, err := measureLink(o, k.link, k.mtu, k.work)
 			if err != nil {
 				return fmt.Errorf("%s, MTU %d: %w", k.link, k.mtu, err)
 			}
@@ -129,7 +129,7 @@ func run(o *options) error {
 	return nil
 }
 
-func (o *options) config(work bool) baseline.Config {
+func (o *options) pumpConfig(work bool) baseline.Config {
 	return baseline.Config{Batch: o.batch, Duration: time.Duration(o.seconds * float64(time.Second)), Work: work}
 }
 
@@ -139,8 +139,8 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 var tunHost = [2]netip.Prefix{netip.MustParsePrefix("10.231.1.1/24"), netip.MustParsePrefix("10.231.2.1/24")}
 var tunAddr = [2]netip.Addr{netip.MustParseAddr("10.231.1.2"), netip.MustParseAddr("10.231.2.2")}
 
-// open opens one end of a link, end 1 the receiver, and returns the address it can be sent to.
-func (o *options) open(link string, mtu, end int) (rawio.Link, netip.AddrPort, error) {
+// openLink opens one end of a link, end 1 the receiver, and returns the address it can be sent to.
+func (o *options) openLink(link string, mtu, end int) (rawio.Link, netip.AddrPort, error) {
 	poll := o.poll
 	if end == 0 {
 		poll = 0
@@ -162,22 +162,22 @@ func (o *options) open(link string, mtu, end int) (rawio.Link, netip.AddrPort, e
 	return nil, netip.AddrPort{}, fmt.Errorf("no link %q", link)
 }
 
-func measure(o *options, link string, mtu int, work bool) (r result, err error) {
+func measureLink(o *options, link string, mtu int, work bool) (r result, err error) {
 	if link == "tun" {
-		if err := forwarding(); err != nil {
+		if err := enableForwarding(); err != nil {
 			return r, err
 		}
 	}
-	a, _, err := o.open(link, mtu, 0)
+	a, _, err := o.openLink(link, mtu, 0)
 	if err != nil {
 		return r, err
 	}
 	defer a.Close()
-	c := o.config(work)
+	c := o.pumpConfig(work)
 	if !o.one {
 		return measureTwo(o, a, link, mtu, work)
 	}
-	b, to, err := o.open(link, mtu, 1)
+	b, to, err := o.openLink(link, mtu, 1)
 	if err != nil {
 		return r, err
 	}
@@ -230,7 +230,7 @@ func measureTwo(o *options, a rawio.Link, link string, mtu int, work bool) (r re
 	if err != nil {
 		return r, err
 	}
-	c := o.config(work)
+	c := o.pumpConfig(work)
 	c.Gate = gate
 	c.Packet = a.MTU(netip.Addr{}, to.Addr())
 	over := make(chan struct{})
@@ -253,7 +253,7 @@ func measureTwo(o *options, a rawio.Link, link string, mtu int, work bool) (r re
 }
 
 func child(o *options) error {
-	l, at, err := o.open(o.links[0], o.mtus[0], 1)
+	l, at, err := o.openLink(o.links[0], o.mtus[0], 1)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func child(o *options) error {
 			return err
 		}
 	}
-	c := o.config(o.work == "crc")
+	c := o.pumpConfig(o.work == "crc")
 	if c.Gate, err = baseline.MapGate(os.NewFile(3, "gate")); err != nil {
 		return err
 	}
@@ -278,9 +278,9 @@ func child(o *options) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// forwarding lets this host route between TUN devices. It changes a setting of the network
+// enableForwarding lets this host route between TUN devices. It changes a setting of the network
 // namespace: run the program in one of its own.
-func forwarding() error {
+func enableForwarding() error {
 	const file = "/proc/sys/net/ipv4/ip_forward"
 	if b, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(b)) == "1" {
 		return nil

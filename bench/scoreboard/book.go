@@ -47,15 +47,15 @@ var (
 	targetRows = &kind{
 		heading: row{"target", "what", "measured", "range", "wanted", "", "commit"}, key: 1,
 		order: func() (names []string) {
-			for _, c := range checks() {
+			for _, c := range allChecks() {
 				names = append(names, c.what)
 			}
 			return names
 		},
 		specs: func(name string) []spec {
-			for _, c := range checks() {
+			for _, c := range allChecks() {
 				if c.what == name {
-					return c.specs()
+					return c.specsCompared()
 				}
 			}
 			return nil
@@ -79,13 +79,13 @@ func init() {
 func specRows(columns ...string) *kind {
 	k := &kind{heading: append(append(row{"what"}, columns...), "commit")}
 	k.order = func() (names []string) {
-		for _, s := range ofKind(k, everything()) {
+		for _, s := range ofKind(k, allSpecs()) {
 			names = append(names, s.String())
 		}
 		return names
 	}
 	k.specs = func(name string) []spec {
-		return slices.DeleteFunc(everything(), func(s spec) bool { return s.String() != name })
+		return slices.DeleteFunc(allSpecs(), func(s spec) bool { return s.String() != name })
 	}
 	return k
 }
@@ -108,7 +108,7 @@ func readBook(doc []byte) (*book, error) {
 		line := lines.Text()
 		cells, isRow := strings.CutPrefix(line, "| ")
 		if name, ok := strings.CutPrefix(line, blockMark); ok {
-			of, table = b.block(name), nil
+			of, table = b.blockOf(name), nil
 			continue
 		}
 		if run, ok := strings.CutPrefix(line, runMark); ok && of != nil {
@@ -140,8 +140,8 @@ func readBook(doc []byte) (*book, error) {
 	return b, lines.Err()
 }
 
-// block finds the block of a machine, or adds it.
-func (b *book) block(name string) *block {
+// blockOf finds the block of a machine, or adds it.
+func (b *book) blockOf(name string) *block {
 	for _, bl := range b.blocks {
 		if bl.name == name {
 			return bl
@@ -152,8 +152,8 @@ func (b *book) block(name string) *block {
 	return bl
 }
 
-// put adds rows, each in the place of the one that has its name.
-func (bl *block) put(k *kind, rows []row) {
+// putRows adds rows, each in the place of the one that has its name.
+func (bl *block) putRows(k *kind, rows []row) {
 	order := k.order()
 	at := func(r row) int {
 		if i := slices.Index(order, r[k.key]); i >= 0 {
@@ -172,27 +172,27 @@ func (bl *block) put(k *kind, rows []row) {
 	slices.SortStableFunc(bl.rows[k], func(a, b row) int { return at(a) - at(b) })
 }
 
-// commit is what a row was measured with.
-func (r row) commit() string {
+// commitOf is what a row was measured with.
+func (r row) commitOf() string {
 	c, _, _ := strings.Cut(r[len(r)-1], ",")
 	return c
 }
 
-// verdict is that of a row of targets, whether it is stale or not.
-func (r row) verdict() string {
+// verdictCell is that of a row of targets, whether it is stale or not.
+func (r row) verdictCell() string {
 	return strings.TrimSuffix(strings.TrimPrefix(r[colVerdict], staleMark+" ("), ")")
 }
 
-func (r row) stale() bool { return strings.HasSuffix(r[len(r)-1], ", "+staleMark) }
+func (r row) isStale() bool { return strings.HasSuffix(r[len(r)-1], ", "+staleMark) }
 
-// judge marks the rows that are stale, and those that are not so any more. Runs that no row comes
+// markStale marks the rows that are stale, and those that are not so any more. Runs that no row comes
 // from are dropped.
-func (b *book) judge(stale func(commit string, about []spec) bool) {
+func (b *book) markStale(stale func(commit string, about []spec) bool) {
 	for _, bl := range b.blocks {
 		used := make(map[string]bool)
 		for k, rows := range bl.rows {
 			for _, r := range rows {
-				c := r.commit()
+				c := r.commitOf()
 				used[c] = true
 				old := stale(c, k.specs(r[k.key]))
 				r[len(r)-1] = c
@@ -200,7 +200,7 @@ func (b *book) judge(stale func(commit string, about []spec) bool) {
 					r[len(r)-1] += ", " + staleMark
 				}
 				if k == targetRows {
-					if v := r.verdict(); old {
+					if v := r.verdictCell(); old {
 						r[colVerdict] = staleMark + " (" + v + ")"
 					} else {
 						r[colVerdict] = v
@@ -215,9 +215,9 @@ func (b *book) judge(stale func(commit string, about []spec) bool) {
 	}
 }
 
-// summary is a row for each target: it is met when every row that is not stale meets it, and there
+// summaryTable is a row for each target: it is met when every row that is not stale meets it, and there
 // is one.
-func (b *book) summary() table {
+func (b *book) summaryTable() table {
 	type count struct{ fresh, met, stale int }
 	counts := make(map[int]count)
 	for _, bl := range b.blocks {
@@ -225,9 +225,9 @@ func (b *book) summary() table {
 			target, _ := strconv.Atoi(r[colTarget])
 			c := counts[target]
 			switch {
-			case r.stale():
+			case r.isStale():
 				c.stale++
-			case r.verdict() == met:
+			case r.verdictCell() == met:
 				c.met++
 				fallthrough
 			default:
@@ -264,10 +264,10 @@ without measuring. A target is met when every row that is not stale meets it and
 
 `
 
-// print writes the document.
-func (b *book) print(w io.Writer) {
+// writeDocument writes the document.
+func (b *book) writeDocument(w io.Writer) {
 	fmt.Fprint(w, preface)
-	b.summary().markdown(w)
+	b.summaryTable().writeMarkdown(w)
 	fmt.Fprintf(w, "\n%s\n", notes)
 	for _, bl := range b.blocks {
 		fmt.Fprintf(w, "\n%s%s\n\n", blockMark, bl.name)
@@ -281,24 +281,24 @@ func (b *book) print(w io.Writer) {
 				for _, r := range rows {
 					t = append(t, r)
 				}
-				t.markdown(w)
+				t.writeMarkdown(w)
 			}
 		}
 	}
 }
 
-// add puts what a run has measured into the block of its machine.
-func (b *book) add(bd *board) {
+// addBoard puts what a run has measured into the block of its machine.
+func (b *book) addBoard(bd *board) {
 	m := &bd.Machine
-	bl := b.block(fmt.Sprintf("%d x %s", m.CPUs, m.CPU))
-	run := fmt.Sprintf("%s: %s %s", m.Commit, m, bd.about())
+	bl := b.blockOf(fmt.Sprintf("%d x %s", m.CPUs, m.CPU))
+	run := fmt.Sprintf("%s: %s %s", m.Commit, m, bd.describeRuns())
 	bl.runs = append(bl.runs, run)
 	for _, k := range kinds {
 		var rows []row
-		for _, cells := range bd.table(k)[1:] {
+		for _, cells := range bd.tableOf(k)[1:] {
 			rows = append(rows, append(slices.Clone(cells), m.Commit))
 		}
-		bl.put(k, rows)
+		bl.putRows(k, rows)
 	}
 }
 
@@ -313,10 +313,10 @@ func keepBook(file string, bd *board) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if bd != nil {
-		b.add(bd)
+		b.addBoard(bd)
 	}
-	b.judge(newHistory().stale)
+	b.markStale(newHistory().isStale)
 	var out bytes.Buffer
-	b.print(&out)
+	b.writeDocument(&out)
 	return os.WriteFile(file, out.Bytes(), 0o644)
 }

@@ -16,32 +16,33 @@ import (
 
 // What one machine has measured stays when another one, or the same, measures something else.
 func TestTheBookKeepsWhatWasNotMeasuredAgain(t *testing.T) {
-	write, pump, cold := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K), cold(ddp("write", "raw", lo64K, big))
+	write, pump, cold := ddpbenchSpec("write", "raw", lo64K, big), pumpOver("raw", lo64K),
+		withColdMemory(ddpbenchSpec("write", "raw", lo64K, big))
 	b := new(book)
 	for _, run := range []struct {
 		cpu, commit, want string
 		results           map[spec][]*figures
 	}{
-		{"A", "old", "0 0 1 not measured since the last change", map[spec][]*figures{write: gbps(3), pump: gbps(5), cold: gbps(2)}},
-		{"B", "new", "1 1 1 met", map[spec][]*figures{write: gbps(4), pump: gbps(5)}},
-		{"A", "new", "2 1 0 not met", map[spec][]*figures{write: gbps(3), pump: gbps(5)}},
+		{"A", "old", "0 0 1 not measured since the last change", map[spec][]*figures{write: figuresOfGBps(3), pump: figuresOfGBps(5), cold: figuresOfGBps(2)}},
+		{"B", "new", "1 1 1 met", map[spec][]*figures{write: figuresOfGBps(4), pump: figuresOfGBps(5)}},
+		{"A", "new", "2 1 0 not met", map[spec][]*figures{write: figuresOfGBps(3), pump: figuresOfGBps(5)}},
 	} {
 		bd := boardOf(run.results)
 		bd.Machine = machine.Machine{CPU: run.cpu, CPUs: 2, Commit: run.commit}
-		b.add(bd)
-		b.judge(func(commit string, _ []spec) bool { return commit == "old" })
+		b.addBoard(bd)
+		b.markStale(func(commit string, _ []spec) bool { return commit == "old" })
 		var doc bytes.Buffer
-		b.print(&doc)
+		b.writeDocument(&doc)
 		var err error
 		if b, err = readBook(doc.Bytes()); err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Join(b.summary()[1][2:], " ")
+		got := strings.Join(b.summaryTable()[1][2:], " ")
 		must.That(t, got == run.want, "after a run of %s on %s: %s", run.commit, run.cpu, got)
 	}
-	a := b.block("2 x A")
+	a := b.blockOf("2 x A")
 	must.That(t, len(b.blocks) == 2 && len(a.runs) == 2 && len(a.rows[bulkRows]) == 3 &&
-		a.rows[bulkRows][2].commit() == "old", "%d blocks, %+v", len(b.blocks), a)
+		a.rows[bulkRows][2].commitOf() == "old", "%d blocks, %+v", len(b.blocks), a)
 }
 
 // A row is stale also if what changed is a package of internal that the measured ones import.
@@ -71,7 +72,7 @@ func TestWhatMakesARowStale(t *testing.T) {
 	}
 	first := commit("sctp/a.go", "package sctp\n")
 	before := first
-	about := []spec{messages("udp", lo1500, mid), messages("udp", lo1500, page), tcp(lo1500, mid)}
+	about := []spec{sctpSpec("udp", lo1500, mid), sctpSpec("udp", lo1500, page), tcpSpec(lo1500, mid)}
 	for _, test := range []struct {
 		file, text string
 		stale      bool
@@ -87,12 +88,12 @@ func TestWhatMakesARowStale(t *testing.T) {
 	} {
 		here := commit(test.file, test.text)
 		h := newHistory()
-		must.That(t, h.stale(before, about) == test.stale && !h.stale(here, about) && !h.stale(first, about[2:]),
+		must.That(t, h.isStale(before, about) == test.stale && !h.isStale(here, about) && !h.isStale(first, about[2:]),
 			"after %s with %q", test.file, test.text)
 		before = here
 	}
-	if h := newHistory(); !h.stale(strings.Repeat("a", 12), about) || !h.stale(first+machine.Dirty, about[1:]) ||
-		!h.stale(machine.Commit(), nil) {
+	if h := newHistory(); !h.isStale(strings.Repeat("a", 12), about) || !h.isStale(first+machine.Dirty, about[1:]) ||
+		!h.isStale(machine.Commit(), nil) {
 		t.Error("what nobody can look up is not known to be as it was")
 	}
 }

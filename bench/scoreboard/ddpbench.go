@@ -80,9 +80,9 @@ func parseDDPBench(s spec, _, client []byte) (f figures, err error) {
 			switch {
 			case s.Link == "tun": // a batch is many system calls
 			case s.Verb == "read":
-				f.Batch[0] = ratio(l.Usage.PacketsIn, l.Usage.BatchesIn)
+				f.Batch[0] = ratioOrZero(l.Usage.PacketsIn, l.Usage.BatchesIn)
 			default:
-				f.Batch[0] = ratio(l.Usage.PacketsOut, l.Usage.BatchesOut)
+				f.Batch[0] = ratioOrZero(l.Usage.PacketsOut, l.Usage.BatchesOut)
 			}
 		}
 	}

@@ -18,13 +18,13 @@ import (
 
 // goPeer is a peer whose ends this program plays itself, each in a process of its own.
 var goPeer = peer{
-	command: func(b *bench, e *end) []string { return []string{b.self, endCommand, e.json()} },
+	command: func(b *bench, e *end) []string { return []string{b.self, endCommand, e.encodeJSON()} },
 	ready:   "ready",
 	parse:   parseReports,
 }
 
-// json says to a process what it has to do.
-func (e *end) json() string {
+// encodeJSON says to a process what it has to do.
+func (e *end) encodeJSON() string {
 	b, _ := json.Marshal(e) // numbers, strings, booleans and addresses always marshal
 	return string(b)
 }
@@ -40,27 +40,27 @@ const (
 func asChild(args []string) {
 	switch {
 	case len(args) == 2 && args[0] == endCommand:
-		exit(runEnd(args[1], os.Stdout))
+		exitWith(runEnd(args[1], os.Stdout))
 	case len(args) == 1 && args[0] == computeCommand:
-		new(burner).run()
+		new(burner).burnCPU()
 	}
 }
 
 // report is what one end saw, the last line of its output.
 type report struct {
-	Messages   uint64   `json:"messages"` // in the time, the first one excluded at a receiver
-	Octets     uint64   `json:"octets"`
-	Seconds    float64  `json:"seconds"`
-	P50        float64  `json:"p50_us,omitempty"`
-	P99        float64  `json:"p99_us,omitempty"`
-	Allocs     *float64 `json:"allocs_per_message,omitempty"`
-	PacketsOut uint64   `json:"packets_out,omitempty"`
-	PacketsIn  uint64   `json:"packets_in,omitempty"`
-	CallsOut   uint64   `json:"calls_out,omitempty"` // system calls, or batches where those are not counted
-	CallsIn    uint64   `json:"calls_in,omitempty"`
-	CPU        float64  `json:"cpu_seconds,omitempty"` // while Messages round trips were made
-	Growth     *grown   `json:"growth,omitempty"`
-	Bulk       float64  `json:"bulk_GBps,omitempty"` // of a load that changes
+	Messages   uint64        `json:"messages"` // in the time, the first one excluded at a receiver
+	Octets     uint64        `json:"octets"`
+	Seconds    float64       `json:"seconds"`
+	P50        float64       `json:"p50_us,omitempty"`
+	P99        float64       `json:"p99_us,omitempty"`
+	Allocs     *float64      `json:"allocs_per_message,omitempty"`
+	PacketsOut uint64        `json:"packets_out,omitempty"`
+	PacketsIn  uint64        `json:"packets_in,omitempty"`
+	CallsOut   uint64        `json:"calls_out,omitempty"` // system calls, or batches where those are not counted
+	CallsIn    uint64        `json:"calls_in,omitempty"`
+	CPU        float64       `json:"cpu_seconds,omitempty"` // while Messages round trips were made
+	Growth     *growthResult `json:"growth,omitempty"`
+	Bulk       float64       `json:"bulk_GBps,omitempty"` // of a load that changes
 
 	Line [2]time.Duration `json:"line_ns,omitzero"` // before and after the round trips, if much else came before them
 }
@@ -88,7 +88,7 @@ func runEnd(arg string, out io.Writer) error {
 	return play(&e, out)
 }
 
-func (r *report) print(out io.Writer) error { return json.NewEncoder(out).Encode(r) }
+func (r *report) printJSON(out io.Writer) error { return json.NewEncoder(out).Encode(r) }
 
 // sayReady tells that a client may come.
 func sayReady(out io.Writer) error {
@@ -108,10 +108,10 @@ type messenger interface {
 // playMessages measures messages over m. The server reports before the client does: it finishes
 // when it has everything, and stays until it is told to go.
 func playMessages(e *end, m messenger, out io.Writer, count func(*report)) error {
-	play := e.write
+	play := e.sendLoop
 	switch {
 	case e.Server:
-		play = e.read
+		play = e.receiveLoop
 	case e.PingPong:
 		play = e.pingPong
 	}
@@ -121,9 +121,9 @@ func playMessages(e *end, m messenger, out io.Writer, count func(*report)) error
 	}
 	count(&r)
 	if !e.Server {
-		return r.print(out)
+		return r.printJSON(out)
 	}
-	if err := r.print(out); err != nil {
+	if err := r.printJSON(out); err != nil {
 		return err
 	}
 	if err := m.finish(); err != nil {
@@ -132,59 +132,59 @@ func playMessages(e *end, m messenger, out io.Writer, count func(*report)) error
 	select {}
 }
 
-// tally counts heap allocations in the second half of a run, when everything has its size.
-type tally struct {
+// allocCounter counts heap allocations in the second half of a run, when everything has its size.
+type allocCounter struct {
 	half           time.Time
 	begun          bool
 	mallocs, count uint64
 }
 
-func mallocs() uint64 {
+func numMallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Mallocs
 }
 
-// look is called now and then, when n messages have gone.
-func (t *tally) look(now time.Time, n uint64) {
+// countSoFar is called now and then, when n messages have gone.
+func (t *allocCounter) countSoFar(now time.Time, n uint64) {
 	if !t.begun && now.After(t.half) {
-		t.begun, t.mallocs, t.count = true, mallocs(), n
+		t.begun, t.mallocs, t.count = true, numMallocs(), n
 	}
 }
 
-func (t *tally) end(r *report, n uint64) {
+func (t *allocCounter) reportTo(r *report, n uint64) {
 	if t.begun && n > t.count {
-		per := float64(mallocs()-t.mallocs) / float64(n-t.count)
+		per := float64(numMallocs()-t.mallocs) / float64(n-t.count)
 		r.Allocs = &per
 	}
 }
 
-// every is how many messages go between two looks at the clock.
-func (e *end) every() uint64 { return uint64(max(1, (64<<10)/max(e.Size, 1))) }
+// messagesPerLook is how many messages go between two looks at the clock.
+func (e *end) messagesPerLook() uint64 { return uint64(max(1, (64<<10)/max(e.Size, 1))) }
 
-func (e *end) write(m messenger, r *report) error {
+func (e *end) sendLoop(m messenger, r *report) error {
 	b := make([]byte, e.Size)
 	for i := range b {
 		b[i] = byte(i)
 	}
 	began := time.Now()
-	t := tally{half: began.Add(e.duration() / 2)}
-	for now := began; now.Sub(began) < e.duration(); now = time.Now() {
-		t.look(now, r.Messages)
-		for range e.every() {
+	t := allocCounter{half: began.Add(e.runTime() / 2)}
+	for now := began; now.Sub(began) < e.runTime(); now = time.Now() {
+		t.countSoFar(now, r.Messages)
+		for range e.messagesPerLook() {
 			if err := m.send(b); err != nil {
 				return err
 			}
 			r.Messages++
 		}
 	}
-	t.end(r, r.Messages)
+	t.reportTo(r, r.Messages)
 	r.Octets, r.Seconds = r.Messages*uint64(e.Size), time.Since(began).Seconds()
-	return e.answered(m, b)
+	return e.sendLast(m, b)
 }
 
-// answered sends the last message and waits for the peer's.
-func (e *end) answered(m messenger, b []byte) error {
+// sendLast sends the last message and waits for the peer's.
+func (e *end) sendLast(m messenger, b []byte) error {
 	if err := m.finish(); err != nil {
 		return err
 	}
@@ -198,11 +198,11 @@ func (e *end) answered(m messenger, b []byte) error {
 	}
 }
 
-// read takes what comes, and returns it in a ping-pong. The first message only starts the clock.
-func (e *end) read(m messenger, r *report) error {
+// receiveLoop takes what comes, and returns it in a ping-pong. The first message only starts the clock.
+func (e *end) receiveLoop(m messenger, r *report) error {
 	b := make([]byte, e.Size)
 	var began time.Time
-	var t tally
+	var t allocCounter
 	for n := uint64(0); ; n++ {
 		k, err := m.receive(b)
 		if err == io.EOF {
@@ -219,14 +219,14 @@ func (e *end) read(m messenger, r *report) error {
 			return err
 		case n == 0:
 			began = time.Now()
-			t.half = began.Add(e.duration() / 2)
-		case n%e.every() == 0:
-			t.look(time.Now(), n)
+			t.half = began.Add(e.runTime() / 2)
+		case n%e.messagesPerLook() == 0:
+			t.countSoFar(time.Now(), n)
 		}
 		r.Messages = n
 	}
 	r.Octets, r.Seconds = r.Messages*uint64(e.Size), time.Since(began).Seconds()
-	t.end(r, r.Messages)
+	t.reportTo(r, r.Messages)
 	return nil
 }
 
@@ -237,9 +237,9 @@ func (e *end) pingPong(m messenger, r *report) error {
 	b := make([]byte, e.Size)
 	trips := make([]time.Duration, 0, maxTrips)
 	began := time.Now()
-	t := tally{half: began.Add(e.duration() / 2)}
-	for now := began; now.Sub(began) < e.duration() && len(trips) < maxTrips; {
-		t.look(now, r.Messages)
+	t := allocCounter{half: began.Add(e.runTime() / 2)}
+	for now := began; now.Sub(began) < e.runTime() && len(trips) < maxTrips; {
+		t.countSoFar(now, r.Messages)
 		if err := m.send(b); err != nil {
 			return err
 		}
@@ -251,12 +251,12 @@ func (e *end) pingPong(m messenger, r *report) error {
 		now = after
 		r.Messages++
 	}
-	t.end(r, r.Messages)
+	t.reportTo(r, r.Messages)
 	r.Octets, r.Seconds = r.Messages*uint64(e.Size), time.Since(began).Seconds()
 	slices.Sort(trips)
 	us := func(q int) float64 { return float64(trips[(len(trips)-1)*q/100]) / 1e3 }
 	r.P50, r.P99 = us(50), us(99)
-	return e.answered(m, b)
+	return e.sendLast(m, b)
 }
 
 // Encapsulation ports of our stack and of the others.
@@ -274,8 +274,8 @@ func (e *end) localUDP() uint16 {
 
 func (e *end) remoteUDP() uint16 { return serverUDP + clientUDP - e.localUDP() }
 
-// open opens the link of one end.
-func (e *end) open() (rawio.Link, error) {
+// openLink opens the link of one end.
+func (e *end) openLink() (rawio.Link, error) {
 	f := cli.LinkFlags{Kind: e.Link, Local: e.Local.String(), UDPPort: int(e.localUDP()), Poll: e.Poll}
 	if e.Host.IsValid() {
 		f.TunHost = e.Host.String()
@@ -302,7 +302,7 @@ func parseReports(s spec, server, client []byte) (f figures, err error) {
 		return f, fmt.Errorf("client: %w", err)
 	}
 	srv := report{}
-	if s.kind() != growthRows { // there the client tells all
+	if s.tableKind() != growthRows { // there the client tells all
 		if srv, err = lastReport(server); err != nil {
 			return f, fmt.Errorf("server: %w", err)
 		}
@@ -310,7 +310,7 @@ func parseReports(s spec, server, client []byte) (f figures, err error) {
 	f.P50, f.P99 = cl.P50, cl.P99
 	f.Allocs = [2]*float64{cl.Allocs, srv.Allocs}
 	f.Line = cl.Line
-	f.Batch = [2]float64{ratio(cl.PacketsOut, cl.CallsOut), ratio(srv.PacketsIn, srv.CallsIn)}
+	f.Batch = [2]float64{ratioOrZero(cl.PacketsOut, cl.CallsOut), ratioOrZero(srv.PacketsIn, srv.CallsIn)}
 	if s.Shape != "" {
 		f.Growth, f.GBps = cl.Growth, cl.Bulk
 		if cl.Messages == 0 {
@@ -326,24 +326,24 @@ func parseReports(s spec, server, client []byte) (f figures, err error) {
 		f.Octets = 2 * float64(cl.Octets)
 		return f, nil
 	}
-	f.GBps, f.Octets = srv.rate(), float64(srv.Octets)
+	f.GBps, f.Octets = srv.octetRate(), float64(srv.Octets)
 	if s.Both {
-		f.GBps += cl.rate()
+		f.GBps += cl.octetRate()
 		f.Octets += float64(cl.Octets)
 	}
 	return f, nil
 }
 
-// rate is in 10^9 octets a second.
-func (r *report) rate() float64 {
+// octetRate is in 10^9 octets a second.
+func (r *report) octetRate() float64 {
 	if r.Seconds <= 0 {
 		return 0
 	}
 	return float64(r.Octets) / r.Seconds / 1e9
 }
 
-// ratio is 0 where there is none.
-func ratio(a, b uint64) float64 {
+// ratioOrZero is 0 where there is none.
+func ratioOrZero(a, b uint64) float64 {
 	if b == 0 {
 		return 0
 	}
@@ -361,8 +361,8 @@ func lastReport(out []byte) (r report, err error) {
 
 var errNoReport = errors.New("it ended without a report")
 
-// exit ends this process with err.
-func exit(err error) {
+// exitWith ends this process with err.
+func exitWith(err error) {
 	if err == nil {
 		os.Exit(0)
 	}

@@ -24,22 +24,22 @@ func TestOurOwnEnds(t *testing.T) {
 	b := &bench{self: self, tryout: true, nets: make(map[string]*network)}
 	bd := new(board)
 	for _, s := range []spec{
-		tcp(lo64K, mid), pingPong(tcp(lo1500, tiny)),
-		messages("raw", veth64K, mid), pingPong(messages("udp", lo1500, tiny)), pionOver(mid),
+		tcpSpec(lo64K, mid), pingPong(tcpSpec(lo1500, tiny)),
+		sctpSpec("raw", veth64K, mid), pingPong(sctpSpec("udp", lo1500, tiny)), pionOver(mid),
 		pumpOver("raw", veth1500), pumpOver("udp", lo1500), pumpOver("tun", tun1500),
-		bothWays(pumpOver("raw", lo64K)), polled(bare("udp", lo1500)),
-		shape("tcp", pipelined, "", lo1500), connected(20)(shape("sctp", direct, "udp", lo1500)),
-		shape("tcp", fetch, "", lo1500),
-		computing(shape("sctp", handed, "raw", lo64K)), besideAnother(shape("tcp", handed, "", lo1500)),
-		crowded(shape("sctp", handed, "udp", lo1500)), overUDP.verbBeside("read", long)[1],
+		bothWays(pumpOver("raw", lo64K)), withPolling(bareLinkPingPong("udp", lo1500)),
+		shapeSpec("tcp", pipelined, "", lo1500), withConns(20)(shapeSpec("sctp", direct, "udp", lo1500)),
+		shapeSpec("tcp", fetch, "", lo1500),
+		withBusyCPU(shapeSpec("sctp", handed, "raw", lo64K)), besideAnother(shapeSpec("tcp", handed, "", lo1500)),
+		withCrowd(shapeSpec("sctp", handed, "udp", lo1500)), overUDP.verbBeside("read", long)[1],
 		overUDP.verbBeside("write", message)[1],
-		overRaw.verbBeside("send", message)[1], shape("sctp", toDirect, "udp", lo1500), grow("mem", 2, false),
-		grow("udp", 2, true), many(idle, "udp", 3, noBeats),
+		overRaw.verbBeside("send", message)[1], shapeSpec("sctp", toDirect, "udp", lo1500), growthSpec("mem", 2, false),
+		growthSpec("udp", 2, true), manyAssocsSpec(idle, "udp", 3, noBeats),
 	} {
 		s.Trips = min(s.Trips, 100)
 		bd.Tasks = append(bd.Tasks, task{spec: s, rounds: 1, run: 300 * time.Millisecond})
 	}
-	must.OK(t, b.run(t.Context(), bd, 5*time.Minute, io.Discard))
+	must.OK(t, b.runTasks(t.Context(), bd, 5*time.Minute, io.Discard))
 	for name, err := range bd.Errors {
 		t.Errorf("%s: %s", name, err)
 	}
@@ -49,9 +49,10 @@ func TestOurOwnEnds(t *testing.T) {
 		case f == nil: // reported above
 		case f.CPU[0] <= 0 || f.CPU[1] <= 0 || f.RSS[0] <= 0 || f.RSS[1] <= 0:
 			t.Errorf("%s: no processor time or no memory: %+v", s, f)
-		case s.kind() == shapeRows && !s.Busy && (f.Rate <= 0 || (f.TripCPU <= 0 || f.TripCPU > 1e4) != (f.GBps > 0)):
+		case s.tableKind() == shapeRows && !s.Busy &&
+			(f.Rate <= 0 || (f.TripCPU <= 0 || f.TripCPU > 1e4) != (f.GBps > 0)):
 			t.Errorf("%s: a program's round trips: %+v", s, f)
-		case s.kind() == growthRows && (f.Growth.Setups <= 0 || f.Growth.Idle <= 0 ||
+		case s.tableKind() == growthRows && (f.Growth.Setups <= 0 || f.Growth.Idle <= 0 ||
 			s.Socket && f.Growth.Restart <= 0):
 			t.Errorf("%s: what associations cost: %+v", s, f.Growth)
 		case (f.Line[0] > 0 && f.Line[1] > 0) != (runtime.NumCPU() > 1 && runtime.GOMAXPROCS(0) > 1):

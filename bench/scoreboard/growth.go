@@ -38,8 +38,8 @@ const (
 	settled = time.Second // after set-up: the search for the MTU of the path is over
 )
 
-// grown is what many associations cost.
-type grown struct {
+// growthResult is what many associations cost.
+type growthResult struct {
 	Setups float64 `json:"setups_a_second"`
 	Heap   float64 `json:"heap_octets_each"`     // of one end of an association that is idle
 	Stack  float64 `json:"stack_octets_each"`    // of the goroutines that serve it, apart
@@ -61,8 +61,8 @@ type state struct {
 
 var born = time.Now().UnixNano()
 
-// look collects garbage only if the memory counts.
-func look(list []*sctp.Transport, order byte, c *cost) (s state) {
+// collectState collects garbage only if the memory counts.
+func collectState(list []*sctp.Transport, order byte, c *cost) (s state) {
 	s.Born = born
 	if order == orderName {
 		return s
@@ -74,17 +74,17 @@ func look(list []*sctp.Transport, order byte, c *cost) (s state) {
 		runtime.ReadMemStats(&m)
 		s.Heap, s.Stack = m.HeapAlloc, m.StackInuse
 	}
-	s.CPU[0] = c.now()
+	s.CPU[0] = c.processTime()
 	for _, t := range list {
 		s.Beats += t.Totals().HeartbeatsOut
 	}
-	s.CPU[1] = c.now()
+	s.CPU[1] = c.processTime()
 	return s
 }
 
-// config is that of the associations.
-func (e *end) config() *sctp.Config {
-	cfg := &sctp.Config{Backlog: e.conns()}
+// assocConfig is that of the associations.
+func (e *end) assocConfig() *sctp.Config {
+	cfg := &sctp.Config{Backlog: e.numConns()}
 	cfg.HeartbeatInterval = e.Beat
 	return cfg
 }
@@ -94,15 +94,15 @@ func playGrowth(e *end, out io.Writer) error {
 	if e.Server {
 		return e.serveGrowth(out)
 	}
-	g := grower{end: e, cost: newCost(false), cfg: e.config()}
-	if err := g.open(); err != nil {
+	g := grower{end: e, cost: newCost(false), cfg: e.assocConfig()}
+	if err := g.openTransports(); err != nil {
 		return err
 	}
 	var r report
-	if err := g.run(&r); err != nil {
+	if err := g.runGrowth(&r); err != nil {
 		return err
 	}
-	return r.print(out)
+	return r.printJSON(out)
 }
 
 // serveGrowth is a server that the client tells over an association of its own what to do.
@@ -113,7 +113,7 @@ func (e *end) serveGrowth(out io.Writer) error {
 		}
 		select {}
 	}
-	link, err := e.open()
+	link, err := e.openLink()
 	if err != nil {
 		return err
 	}
@@ -136,14 +136,14 @@ func (e *end) serveGrowth(out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := obey(c, t); err != nil {
+		if err := serveCommands(c, t); err != nil {
 			return err
 		}
 	}
 }
 
-// obey does what a client wants until it has gone.
-func obey(c *sctp.Conn, t *sctp.Transport) error {
+// serveCommands does what a client wants until it has gone.
+func serveCommands(c *sctp.Conn, t *sctp.Transport) error {
 	own, order := newCost(false), make([]byte, 1)
 	for {
 		if _, _, err := c.ReadMsg(order); err != nil {
@@ -156,7 +156,7 @@ func obey(c *sctp.Conn, t *sctp.Transport) error {
 			}
 			return syscall.Exec(self, os.Args, os.Environ())
 		}
-		b, err := json.Marshal(look([]*sctp.Transport{t}, order[0], own))
+		b, err := json.Marshal(collectState([]*sctp.Transport{t}, order[0], own))
 		if err != nil {
 			return err
 		}
@@ -174,10 +174,10 @@ const (
 	orderRestart
 )
 
-// ports returns how many the server has, and port which the k-th is.
-func (e *end) ports() int { return (e.conns() + perPort - 1) / perPort }
+// numPorts returns how many the server has, and port which the k-th is.
+func (e *end) numPorts() int { return (e.numConns() + perPort - 1) / perPort }
 
-func port(k int) uint16 {
+func sctpPortOf(k int) uint16 {
 	if k == 0 {
 		return sctpPort
 	}
@@ -186,12 +186,12 @@ func port(k int) uint16 {
 
 // servePorts answers each message of each association at each port.
 func (e *end) servePorts(t *sctp.Transport) error {
-	for k := range e.ports() {
+	for k := range e.numPorts() {
 		var err error
 		if e.Socket {
-			err = e.serveSocket(t, port(k))
+			err = e.serveSocket(t, sctpPortOf(k))
 		} else {
-			err = e.serveConns(t, port(k))
+			err = e.serveConns(t, sctpPortOf(k))
 		}
 		if err != nil {
 			return err
@@ -202,11 +202,11 @@ func (e *end) servePorts(t *sctp.Transport) error {
 
 // serveSocket has a goroutine for each processor, or one where there are more ports.
 func (e *end) serveSocket(t *sctp.Transport, port uint16) error {
-	s, err := t.OpenSocket(port, e.config())
+	s, err := t.OpenSocket(port, e.assocConfig())
 	if err != nil {
 		return err
 	}
-	for range max(1, runtime.GOMAXPROCS(0)/e.ports()) {
+	for range max(1, runtime.GOMAXPROCS(0)/e.numPorts()) {
 		go func() {
 			b := make([]byte, growthOctets)
 			for {
@@ -225,7 +225,7 @@ func (e *end) serveSocket(t *sctp.Transport, port uint16) error {
 
 // serveConns has a goroutine for each association.
 func (e *end) serveConns(t *sctp.Transport, port uint16) error {
-	l, err := t.Listen(port, e.config())
+	l, err := t.Listen(port, e.assocConfig())
 	if err != nil {
 		return err
 	}
@@ -264,8 +264,8 @@ type grower struct {
 	cfg     *sctp.Config
 }
 
-func (g *grower) open() error {
-	link, err := g.link()
+func (g *grower) openTransports() error {
+	link, err := g.openClientLink()
 	if err != nil {
 		return err
 	}
@@ -275,8 +275,8 @@ func (g *grower) open() error {
 	return g.dialControl()
 }
 
-// link opens the client's, and over memory a server at its other end.
-func (g *grower) link() (rawio.Link, error) {
+// openClientLink opens the client's, and over memory a server at its other end.
+func (g *grower) openClientLink() (rawio.Link, error) {
 	if g.Link != "mem" {
 		return udp.Open(udp.Config{Local: g.Local, Port: udp.AnyPort})
 	}
@@ -313,7 +313,7 @@ func (g *grower) tryControl() (err error) {
 		return err
 	}
 	g.control.SetDeadline(time.Now().Add(short))
-	ends, err := g.look(orderName)
+	ends, err := g.bothStates(orderName)
 	g.control.SetDeadline(time.Time{})
 	if err == nil && ends[1].Born == g.server {
 		err = errors.New("the server has not gone yet")
@@ -326,13 +326,13 @@ func (g *grower) tryControl() (err error) {
 	return nil
 }
 
-// look is the state of both ends, the client's first. Over memory one process is both, half each.
-func (g *grower) look(order byte) (ends [2]state, err error) {
+// bothStates is the state of both ends, the client's first. Over memory one process is both, half each.
+func (g *grower) bothStates(order byte) (ends [2]state, err error) {
 	list := []*sctp.Transport{g.near}
 	if g.far != nil {
 		list = append(list, g.far)
 	}
-	ends[0] = look(list, order, g.cost)
+	ends[0] = collectState(list, order, g.cost)
 	if g.control == nil {
 		s := &ends[0]
 		*s = state{born, [2]time.Duration{s.CPU[0] / 2, s.CPU[1] / 2}, s.Heap / 2, s.Stack / 2, s.Beats / 2}
@@ -350,12 +350,12 @@ func (g *grower) look(order byte) (ends [2]state, err error) {
 	return ends, json.Unmarshal(b[:n], &ends[1])
 }
 
-func (g *grower) dial(i int) (*sctp.Conn, error) {
-	return g.near.Dial(context.Background(), netip.AddrPortFrom(g.Remote, port(i/perPort)), g.cfg)
+func (g *grower) dialAssoc(i int) (*sctp.Conn, error) {
+	return g.near.Dial(context.Background(), netip.AddrPortFrom(g.Remote, sctpPortOf(i/perPort)), g.cfg)
 }
 
-func (g *grower) run(r *report) error {
-	var got grown
+func (g *grower) runGrowth(r *report) error {
+	var got growthResult
 	r.Growth = &got
 	g.conns = make([]*sctp.Conn, g.Conns)
 	// What the first half leaves in pools of buffers is not counted as the second half's.
@@ -364,7 +364,7 @@ func (g *grower) run(r *report) error {
 	if err != nil {
 		return err
 	}
-	before, err := g.look(orderMemory)
+	before, err := g.bothStates(orderMemory)
 	if err != nil {
 		return err
 	}
@@ -373,10 +373,10 @@ func (g *grower) run(r *report) error {
 		return err
 	}
 	got.Setups = float64(g.Conns) / (took + more).Seconds()
-	if err := g.rest(&got); err != nil {
+	if err := g.measureIdle(&got); err != nil {
 		return err
 	}
-	full, err := g.look(orderMemory)
+	full, err := g.bothStates(orderMemory)
 	if err != nil {
 		return err
 	}
@@ -391,23 +391,23 @@ func (g *grower) run(r *report) error {
 	if g.Shape == idle {
 		return nil
 	}
-	if err := g.spread(r); err != nil || g.Link == "mem" {
+	if err := g.tripsOnAll(r); err != nil || g.Link == "mem" {
 		return err
 	}
-	return g.restart(&got)
+	return g.restartServer(&got)
 }
 
 // setUp sets up associations from i to below j, and waits until they have settled.
 func (g *grower) setUp(i, j int) (time.Duration, error) {
 	began := time.Now()
-	err := g.each(dialers, i, j, func(i int) (err error) { g.conns[i], err = g.dial(i); return err })
+	err := g.forEachAssoc(dialers, i, j, func(i int) (err error) { g.conns[i], err = g.dialAssoc(i); return err })
 	took := time.Since(began)
-	time.Sleep(min(settled, g.duration()))
+	time.Sleep(min(settled, g.runTime()))
 	return took, err
 }
 
-// each calls f for the associations from first to below last, at most n at a time.
-func (g *grower) each(n, first, last int, f func(i int) error) error {
+// forEachAssoc calls f for the associations from first to below last, at most n at a time.
+func (g *grower) forEachAssoc(n, first, last int, f func(i int) error) error {
 	n = min(n, last-first)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -422,25 +422,25 @@ func (g *grower) each(n, first, last int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// rest does nothing for a while. If heartbeats are the matter, these are two rounds of them: they
+// measureIdle does nothing for a while. If heartbeats are the matter, these are two rounds of them: they
 // come every HB.interval and an RTO of a second.
-func (g *grower) rest(got *grown) error {
-	long := g.duration()
+func (g *grower) measureIdle(got *growthResult) error {
+	long := g.runTime()
 	if g.Beat > 0 {
 		long = 2 * (g.Beat + time.Second)
 	}
-	before, err := g.look(orderLook)
+	before, err := g.bothStates(orderLook)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
 	time.Sleep(long)
-	after, err := g.look(orderLook)
+	after, err := g.bothStates(orderLook)
 	if err != nil {
 		return err
 	}
 	took := time.Since(began).Seconds()
-	cpu := spent(before, after)
+	cpu := cpuBetween(before, after)
 	var beats uint64
 	for i := range before {
 		beats += after[i].Beats - before[i].Beats
@@ -453,24 +453,25 @@ func (g *grower) rest(got *grown) error {
 	return nil
 }
 
-// spent is the processor time of both ends between two looks.
-func spent(before, after [2]state) (cpu [2]time.Duration) {
+// cpuBetween is the processor time of both ends between two looks.
+func cpuBetween(before, after [2]state) (cpu [2]time.Duration) {
 	for i := range cpu {
 		cpu[i] = after[i].CPU[0] - before[i].CPU[1]
 	}
 	return cpu
 }
 
-// spread makes round trips on all associations in turn, underWay at a time. The first one of each
+// tripsOnAll makes round trips on all associations in turn, underWay at a time. The first one of each
 // does not count.
-func (g *grower) spread(r *report) error {
+func (g *grower) tripsOnAll(r *report) error {
 	n := min(underWay, g.Conns)
-	if err := g.each(n, 0, g.Conns, func(i int) error { return g.trip(i, make([]byte, growthOctets)) }); err != nil {
+	if err := g.forEachAssoc(n, 0, g.Conns,
+		func(i int) error { return g.roundTrip(i, make([]byte, growthOctets)) }); err != nil {
 		return err
 	}
 	errs := make([]error, n)
 	r.Line[0] = machine.Line()
-	before, err := g.look(orderLook)
+	before, err := g.bothStates(orderLook)
 	if err != nil {
 		return err
 	}
@@ -480,12 +481,12 @@ func (g *grower) spread(r *report) error {
 	for w := range n {
 		wg.Go(func() {
 			b, t := make([]byte, growthOctets), &list[w]
-			for i, now := w, time.Now(); t.more(now, t.n); {
-				if errs[w] = g.trip(i, b); errs[w] != nil {
+			for i, now := w, time.Now(); t.wantsMore(now, t.n); {
+				if errs[w] = g.roundTrip(i, b); errs[w] != nil {
 					return
 				}
 				after := time.Now()
-				t.add(after.Sub(now))
+				t.addTrip(after.Sub(now))
 				now = after
 				if i += n; i >= g.Conns {
 					i = w
@@ -494,15 +495,15 @@ func (g *grower) spread(r *report) error {
 		})
 	}
 	wg.Wait()
-	r.trips(list, time.Since(began))
-	after, err := g.look(orderLook)
-	cpu := spent(before, after)
+	r.sumTrips(list, time.Since(began))
+	after, err := g.bothStates(orderLook)
+	cpu := cpuBetween(before, after)
 	r.CPU = (cpu[0] + cpu[1]).Seconds()
 	r.Line[1] = machine.Line()
 	return errors.Join(append(errs, err)...)
 }
 
-func (g *grower) trip(i int, b []byte) error {
+func (g *grower) roundTrip(i int, b []byte) error {
 	c := g.conns[i]
 	if _, err := c.WriteMsg(b, sctp.SendInfo{}); err != nil {
 		return err
@@ -511,9 +512,9 @@ func (g *grower) trip(i int, b []byte) error {
 	return err
 }
 
-// restart has the server's process start anew. Its peers learn of it when they send something, and
+// restartServer has the server's process start anew. Its peers learn of it when they send something, and
 // set their associations up again.
-func (g *grower) restart(got *grown) error {
+func (g *grower) restartServer(got *growthResult) error {
 	began := time.Now()
 	if _, err := g.control.WriteMsg([]byte{orderRestart}, sctp.SendInfo{}); err != nil {
 		return err
@@ -523,12 +524,12 @@ func (g *grower) restart(got *grown) error {
 	if err := g.dialControl(); err != nil {
 		return fmt.Errorf("the server did not come back: %w", err)
 	}
-	err := g.each(underWay, 0, g.Conns, func(i int) error {
+	err := g.forEachAssoc(underWay, 0, g.Conns, func(i int) error {
 		b := make([]byte, growthOctets)
-		err := g.trip(i, b)
+		err := g.roundTrip(i, b)
 		if err != nil {
-			if g.conns[i], err = g.dial(i); err == nil {
-				err = g.trip(i, b)
+			if g.conns[i], err = g.dialAssoc(i); err == nil {
+				err = g.roundTrip(i, b)
 			}
 		}
 		return err

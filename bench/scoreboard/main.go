@@ -83,20 +83,20 @@ func main() {
 	}
 }
 
-// tasks are those that the flags ask for.
-func (o *options) tasks() (list []task, err error) {
+// tasksAsked are those that the flags ask for.
+func (o *options) tasksAsked() (list []task, err error) {
 	re, err := regexp.Compile(o.run)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := chosen(o.part)
+	parts, err := partsNamed(o.part)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range parts {
 		bulk := p.run == 0
 		if o.quick && bulk {
-			p.specs = needed()
+			p.specs = specsNeeded()
 		}
 		var specs []spec
 		for _, s := range p.specs {
@@ -138,11 +138,11 @@ func (o *options) main(ctx context.Context, out, progress io.Writer) (failed boo
 	if o.rounds < 1 {
 		return false, errors.New("--rounds: at least one is needed")
 	}
-	tasks, err := o.tasks()
+	tasks, err := o.tasksAsked()
 	if err != nil {
 		return false, err
 	}
-	long := length(tasks).Round(time.Second)
+	long := totalTime(tasks).Round(time.Second)
 	if o.list {
 		for _, t := range tasks {
 			fmt.Fprintf(out, "%s: %d rounds of %s\n", t, t.rounds, t.run.Round(time.Millisecond))
@@ -156,15 +156,15 @@ func (o *options) main(ctx context.Context, out, progress io.Writer) (failed boo
 		return false, err
 	}
 	b.quick = o.quick
-	bd := &board{Machine: machine.This(versions()), Part: cmp.Or(o.part, "all"), Tasks: tasks}
-	if err := b.run(ctx, bd, 2*long+time.Minute, progress); err != nil {
+	bd := &board{Machine: machine.This(peerVersions()), Part: cmp.Or(o.part, "all"), Tasks: tasks}
+	if err := b.runTasks(ctx, bd, 2*long+time.Minute, progress); err != nil {
 		return false, err
 	}
 	bd.Machine.Load[1] = machine.Load()
 	if o.json {
-		err = bd.json(out)
+		err = bd.writeJSON(out)
 	} else {
-		bd.print(out)
+		bd.printTables(out)
 	}
 	if err == nil && o.docs != "" {
 		err = keepBook(o.docs, bd)
@@ -172,8 +172,8 @@ func (o *options) main(ctx context.Context, out, progress io.Writer) (failed boo
 	return len(bd.Errors) > 0, err
 }
 
-// versions are those of the peers.
-func versions() map[string]string {
+// peerVersions are those of the peers.
+func peerVersions() map[string]string {
 	return map[string]string{
 		"iperf3":     machine.Said("dpkg-query", "-W", "-f", "${Version}", "iperf3"),
 		"libusrsctp": machine.Said("dpkg-query", "-W", "-f", "${Version}", "libusrsctp2"),

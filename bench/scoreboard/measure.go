@@ -42,9 +42,9 @@ type figures struct {
 	CPU    [2]float64  `json:"cpu_seconds"`        // of the whole process
 	RSS    [2]int64    `json:"peak_rss_octets"`
 
-	Rate    float64 `json:"round_trips_a_second,omitempty"`
-	TripCPU float64 `json:"cpu_us_a_round_trip,omitempty"` // of both ends
-	Growth  *grown  `json:"growth,omitempty"`
+	Rate    float64       `json:"round_trips_a_second,omitempty"`
+	TripCPU float64       `json:"cpu_us_a_round_trip,omitempty"` // of both ends
+	Growth  *growthResult `json:"growth,omitempty"`
 
 	Line [2]time.Duration `json:"line_ns"` // from one processor to another and back, before and after; 0: unknown
 }
@@ -63,9 +63,9 @@ type bench struct {
 	tryout   bool // it matters only that ends find each other: figures of runs that short stand for nothing
 }
 
-// end is one end of a run of s.
-func (b *bench) end(n *network, s spec, server bool, seconds float64) *end {
-	e := n.end(s, server, seconds)
+// newEnd is one end of a run of s.
+func (b *bench) newEnd(n *network, s spec, server bool, seconds float64) *end {
+	e := n.addressEnd(s, server, seconds)
 	if b.quick {
 		e.Trips = 0
 	}
@@ -76,8 +76,8 @@ func (b *bench) end(n *network, s spec, server bool, seconds float64) *end {
 // have to wait for a retransmission timer or two, and the machine may have other work.
 const patience = 30 * time.Second
 
-// measure runs s once.
-func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
+// measureTask runs s once.
+func (b *bench) measureTask(ctx context.Context, t task) (f figures, err error) {
 	s, seconds := t.spec, t.run.Seconds()
 	n := b.nets[s.Net]
 	if n == nil {
@@ -94,49 +94,49 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	p := peers[s.Peer]
 	ctx, cancel := context.WithTimeout(ctx, t.run+3*t.extra+time.Duration(s.Trips)*time.Millisecond/2+patience)
 	defer cancel()
-	server, err := start(ctx, n.ns[1], p.command(b, b.end(n, s, true, seconds)), p.ready, files)
+	server, err := startProcess(ctx, n.ns[1], p.command(b, b.newEnd(n, s, true, seconds)), p.ready, files)
 	if err != nil {
 		return f, err
 	}
-	defer server.stop()
-	if err := server.ready(ctx); err != nil {
-		return f, fmt.Errorf("server: %w: %s", err, server.words())
+	defer server.stopServer()
+	if err := server.waitUntilReady(ctx); err != nil {
+		return f, fmt.Errorf("server: %w: %s", err, server.lastErrors())
 	}
-	others := make([]*process, s.others())
+	others := make([]*process, s.numBusyProcs())
 	for i := range others {
-		if others[i], err = start(ctx, n.ns[0], []string{b.self, computeCommand}, "", nil); err != nil {
+		if others[i], err = startProcess(ctx, n.ns[0], []string{b.self, computeCommand}, "", nil); err != nil {
 			return f, err
 		}
-		defer others[i].stop()
+		defer others[i].stopServer()
 	}
-	client, err := start(ctx, n.ns[0], p.command(b, b.end(n, s, false, seconds)), "", files)
+	client, err := startProcess(ctx, n.ns[0], p.command(b, b.newEnd(n, s, false, seconds)), "", files)
 	if err != nil {
 		return f, err
 	}
 	<-client.over
-	server.stop()
+	server.stopServer()
 	if client.err != nil {
-		return f, fmt.Errorf("client: %w: %s; server: %s", client.err, client.words(), server.words())
+		return f, fmt.Errorf("client: %w: %s; server: %s", client.err, client.lastErrors(), server.lastErrors())
 	}
 	for _, other := range others {
-		if other.stop(); other.cpu() < seconds/float64(4*len(others)) {
+		if other.stopServer(); other.cpuSeconds() < seconds/float64(4*len(others)) {
 			return f, fmt.Errorf("one of %d processes beside has computed for %.3f s only of %.3f", len(others),
-				other.cpu(), seconds)
+				other.cpuSeconds(), seconds)
 		}
 	}
 	if f, err = p.parse(s, server.out.b, client.out.b); err != nil {
 		return f, err
 	}
-	f.CPU = [2]float64{client.cpu(), server.cpu()}
+	f.CPU = [2]float64{client.cpuSeconds(), server.cpuSeconds()}
 	f.RSS = [2]int64{client.peak.Load(), server.peak.Load()}
 	if b.tryout {
 		return f, nil
 	}
-	return f, f.check(s, seconds)
+	return f, f.checkPlausible(s, seconds)
 }
 
-// check refuses what does not stand for the run it comes from.
-func (f *figures) check(s spec, seconds float64) error {
+// checkPlausible refuses what does not stand for the run it comes from.
+func (f *figures) checkPlausible(s spec, seconds float64) error {
 	switch took := f.Octets / 1e9 / f.GBps; {
 	case s.Shape == idle && f.Growth != nil:
 		return nil
@@ -192,9 +192,9 @@ type board struct {
 // errNoTime is in place of what was not measured.
 var errNoTime = errors.New("there was no time left")
 
-// run measures all tasks in each round, so that whatever else the machine does hits all of them, in
+// runTasks measures all tasks in each round, so that whatever else the machine does hits all of them, in
 // every other round the last first. After limit it measures no more.
-func (b *bench) run(ctx context.Context, bd *board, limit time.Duration, progress io.Writer) error {
+func (b *bench) runTasks(ctx context.Context, bd *board, limit time.Duration, progress io.Writer) error {
 	bd.Results, bd.Errors, bd.Specs = make(map[string][]*figures), make(map[string]string), nil
 	rounds := 0
 	for _, t := range bd.Tasks {
@@ -213,7 +213,7 @@ func (b *bench) run(ctx context.Context, bd *board, limit time.Duration, progres
 			f, err := figures{}, errNoTime
 			if time.Now().Before(end) {
 				before := machine.Line()
-				f, err = b.measure(ctx, t)
+				f, err = b.measureTask(ctx, t)
 				if f.Line[0] == 0 {
 					f.Line = [2]time.Duration{before, machine.Line()}
 				}

@@ -16,9 +16,9 @@ import (
 // stay it varies by half.
 const apart = 2
 
-// span is the shortest and the longest that a line took before and after runs. The shortest is 0
+// lineTimeRange is the shortest and the longest that a line took before and after runs. The shortest is 0
 // where one is unknown.
-func span(runs ...*figures) (least, most time.Duration) {
+func lineTimeRange(runs ...*figures) (least, most time.Duration) {
 	var all []time.Duration
 	for _, f := range runs {
 		all = append(all, f.Line[:]...)
@@ -26,20 +26,21 @@ func span(runs ...*figures) (least, most time.Duration) {
 	return slices.Min(all), slices.Max(all)
 }
 
-// alike reports whether the processors were in the same place before and after all runs, as far as
+// sameProcessors reports whether the processors were in the same place before and after all runs, as far as
 // is known.
-func alike(runs ...*figures) bool {
-	least, most := span(runs...)
+func sameProcessors(runs ...*figures) bool {
+	least, most := lineTimeRange(runs...)
 	return least == 0 || most < apart*least
 }
 
 // enough rounds of those in which the processors stayed are better than all rounds.
 const enough = 3
 
-// compared is what of makes of two specs in each round, without those in which the processors were
+// compareRounds is what of makes of two specs in each round, without those in which the processors were
 // moved.
-func (bd *board) compared(num, den spec, q quantity, of func(num, den float64) float64) (list []float64, moved int) {
-	a, b := bd.values(num, q), bd.values(den, q)
+func (bd *board) compareRounds(num, den spec, q quantity, of func(num, den float64) float64) (list []float64,
+	moved int) {
+	a, b := bd.valuesOf(num, q), bd.valuesOf(den, q)
 	runs := [2][]*figures{bd.Results[num.String()], bd.Results[den.String()]}
 	var all []float64
 	for i := range min(len(a), len(b)) {
@@ -48,7 +49,7 @@ func (bd *board) compared(num, den spec, q quantity, of func(num, den float64) f
 			continue
 		}
 		all = append(all, v)
-		if alike(runs[0][i], runs[1][i]) {
+		if sameProcessors(runs[0][i], runs[1][i]) {
 			list = append(list, v)
 		}
 	}
@@ -58,12 +59,12 @@ func (bd *board) compared(num, den spec, q quantity, of func(num, den float64) f
 	return list, len(all) - len(list)
 }
 
-func quotient(a, b float64) float64   { return a / b }
-func difference(a, b float64) float64 { return a - b }
+func divide(a, b float64) float64   { return a / b }
+func subtract(a, b float64) float64 { return a - b }
 
-// places says between what times a line took from one processor to the other, and how often they
+// lineTimes says between what times a line took from one processor to the other, and how often they
 // were moved during a run.
-func (bd *board) places() string {
+func (bd *board) lineTimes() string {
 	var known []*figures
 	moved := 0
 	for _, list := range bd.Results {
@@ -72,7 +73,7 @@ func (bd *board) places() string {
 				continue
 			}
 			known = append(known, f)
-			if !alike(f) {
+			if !sameProcessors(f) {
 				moved++
 			}
 		}
@@ -80,7 +81,7 @@ func (bd *board) places() string {
 	if len(known) == 0 {
 		return ""
 	}
-	least, most := span(known...)
+	least, most := lineTimeRange(known...)
 	return fmt.Sprintf(" A line between two processors and back took %d-%d ns; in %d of %d runs they were moved.",
 		least.Nanoseconds(), most.Nanoseconds(), moved, len(known))
 }

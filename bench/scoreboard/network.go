@@ -36,8 +36,8 @@ func newNamespace() (*namespace, error) {
 	return n, <-made
 }
 
-// do runs f in the namespace. Processes that it starts stay there, and die with this one.
-func (n *namespace) do(f func() error) error {
+// runInside runs f in the namespace. Processes that it starts stay there, and die with this one.
+func (n *namespace) runInside(f func() error) error {
 	done := make(chan error)
 	n.work <- func() { done <- f() }
 	return <-done
@@ -53,27 +53,27 @@ type network struct {
 // networks are made when they are first needed. A TCP or UDP packet on loopback never exceeds 64
 // KiB either: what counts is the MTU that the ends see.
 var networks = map[string]func() (*network, error){
-	"lo/64K":    func() (*network, error) { return loopback(65536) },
-	"lo/1500":   func() (*network, error) { return loopback(1500) },
-	"veth/64K":  func() (*network, error) { return veth(65535) },
-	"veth/1500": func() (*network, error) { return veth(1500) },
-	"tun/1500":  routed,
+	"lo/64K":    func() (*network, error) { return newLoopback(65536) },
+	"lo/1500":   func() (*network, error) { return newLoopback(1500) },
+	"veth/64K":  func() (*network, error) { return newVeth(65535) },
+	"veth/1500": func() (*network, error) { return newVeth(1500) },
+	"tun/1500":  newRoutedTUN,
 }
 
-// loopback gives each end an address of its own, so that neither has to sort out the other's
+// newLoopback gives each end an address of its own, so that neither has to sort out the other's
 // packets.
-func loopback(mtu int) (*network, error) {
+func newLoopback(mtu int) (*network, error) {
 	ns, err := newNamespace()
 	if err != nil {
 		return nil, err
 	}
 	n := &network{ns: [2]*namespace{ns, ns}, addr: [2]netip.Addr{netip.MustParseAddr("127.0.0.2"),
 		netip.MustParseAddr("127.0.0.1")}}
-	return n, ns.do(func() error { return up("lo", mtu, netip.Prefix{}) })
+	return n, ns.runInside(func() error { return setUpDevice("lo", mtu, netip.Prefix{}) })
 }
 
-// veth joins two namespaces with a pair of Ethernet devices.
-func veth(mtu int) (*network, error) {
+// newVeth joins two namespaces with a pair of Ethernet devices.
+func newVeth(mtu int) (*network, error) {
 	n := &network{addr: [2]netip.Addr{netip.MustParseAddr("10.231.0.2"), netip.MustParseAddr("10.231.0.1")}}
 	for i := range n.ns {
 		ns, err := newNamespace()
@@ -82,7 +82,7 @@ func veth(mtu int) (*network, error) {
 		}
 		n.ns[i] = ns
 	}
-	err := n.ns[0].do(func() error {
+	err := n.ns[0].runInside(func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = "bench", mtu
 		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "bench", PeerMTU: uint32(mtu),
@@ -92,24 +92,24 @@ func veth(mtu int) (*network, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = ns.do(func() error { return up("bench", mtu, netip.PrefixFrom(n.addr[i], 24)) })
+		err = ns.runInside(func() error { return setUpDevice("bench", mtu, netip.PrefixFrom(n.addr[i], 24)) })
 	}
 	return n, err
 }
 
-// routed lets the host route between TUN devices, which the ends make themselves.
-func routed() (*network, error) {
-	n, err := loopback(65536)
+// newRoutedTUN lets the host route between TUN devices, which the ends make themselves.
+func newRoutedTUN() (*network, error) {
+	n, err := newLoopback(65536)
 	if err != nil {
 		return nil, err
 	}
 	n.addr = [2]netip.Addr{netip.MustParseAddr("10.231.1.2"), netip.MustParseAddr("10.231.2.2")}
 	n.host = [2]netip.Prefix{netip.MustParsePrefix("10.231.1.1/24"), netip.MustParsePrefix("10.231.2.1/24")}
-	return n, n.ns[0].do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	return n, n.ns[0].runInside(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
 }
 
-// up sets a device up, with an address if there is one.
-func up(name string, mtu int, p netip.Prefix) error {
+// setUpDevice sets a device up, with an address if there is one.
+func setUpDevice(name string, mtu int, p netip.Prefix) error {
 	dev, err := netlink.LinkByName(name)
 	if err != nil {
 		return err
@@ -129,8 +129,8 @@ func up(name string, mtu int, p netip.Prefix) error {
 	return netlink.LinkSetUp(dev)
 }
 
-// end returns what one end of s needs to know.
-func (n *network) end(s spec, server bool, seconds float64) *end {
+// addressEnd returns what one end of s needs to know.
+func (n *network) addressEnd(s spec, server bool, seconds float64) *end {
 	own := 0
 	if server {
 		own = 1

@@ -14,8 +14,8 @@ import (
 // table is rows of cells, the first one the heading.
 type table [][]string
 
-// text is for a terminal.
-func (t table) text(w io.Writer) {
+// writeText is for a terminal.
+func (t table) writeText(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range t {
 		fmt.Fprintln(tw, strings.TrimRight(strings.Join(row, "\t"), "\t"))
@@ -23,8 +23,8 @@ func (t table) text(w io.Writer) {
 	tw.Flush()
 }
 
-// markdown is for the documentation.
-func (t table) markdown(w io.Writer) {
+// writeMarkdown is for the documentation.
+func (t table) writeMarkdown(w io.Writer) {
 	for i, row := range t {
 		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
@@ -33,30 +33,30 @@ func (t table) markdown(w io.Writer) {
 	}
 }
 
-// bulk is a row for each spec that is no shape.
-func (bd *board) bulk() table {
-	t := table{bulkRows.cells()}
+// bulkTable is a row for each spec that is no shape.
+func (bd *board) bulkTable() table {
+	t := table{bulkRows.headingCells()}
 	for _, s := range ofKind(bulkRows, bd.Specs) {
 		row := make([]string, len(t[0]))
 		row[0] = s.String()
 		for i := range row[1:] {
 			row[i+1] = "-"
 		}
-		if v, ok := bd.spread(s, throughput); ok {
-			row[1], row[2] = number(v.Median), number(v.Min)+"-"+number(v.Max)
-			if c, ok := bd.spread(s, processor); ok {
-				row[6] = number(c.Median)
+		if v, ok := bd.spreadOf(s, throughputOf); ok {
+			row[1], row[2] = formatNumber(v.Median), formatNumber(v.Min)+"-"+formatNumber(v.Max)
+			if c, ok := bd.spreadOf(s, cpuPerOctet); ok {
+				row[6] = formatNumber(c.Median)
 			}
 		}
-		if v, ok := bd.spread(s, latency); ok {
-			row[3], row[4] = number(v.Median), number(v.Min)+"-"+number(v.Max)
+		if v, ok := bd.spreadOf(s, medianLatency); ok {
+			row[3], row[4] = formatNumber(v.Median), formatNumber(v.Min)+"-"+formatNumber(v.Max)
 		}
-		if f := bd.middle(s); f != nil {
+		if f := bd.medianRun(s); f != nil {
 			if s.PingPong {
-				row[5] = number(f.P99)
+				row[5] = formatNumber(f.P99)
 			}
 			row[7] = fmt.Sprintf("%d, %d", f.RSS[0]>>20, f.RSS[1]>>20)
-			row[8], row[9] = calls(f.Batch), allocs(f.Allocs)
+			row[8], row[9] = formatCalls(f.Batch), formatAllocs(f.Allocs)
 		} else if bd.Errors[s.String()] != "" {
 			row[1] = "failed"
 		}
@@ -65,14 +65,14 @@ func (bd *board) bulk() table {
 	return t
 }
 
-// shapes is a row for each shape.
-func (bd *board) shapes() table {
-	t := table{shapeRows.cells()}
+// shapeTable is a row for each shape.
+func (bd *board) shapeTable() table {
+	t := table{shapeRows.headingCells()}
 	for _, s := range ofKind(shapeRows, bd.Specs) {
-		r := append([]string{s.String()}, bd.withRange(s, rate)...)
-		r = append(append(r, bd.withRange(s, latency)...), bd.withRange(s, tail)...)
-		r = append(r, bd.median(s, tripCPU), bd.median(s, throughput), "-")
-		if f := bd.middle(s); f != nil {
+		r := append([]string{s.String()}, bd.withRange(s, messageRate)...)
+		r = append(append(r, bd.withRange(s, medianLatency)...), bd.withRange(s, latencyP99)...)
+		r = append(r, bd.medianText(s, tripCPU), bd.medianText(s, throughputOf), "-")
+		if f := bd.medianRun(s); f != nil {
 			r[len(r)-1] = fmt.Sprintf("%d, %d", f.RSS[0]>>20, f.RSS[1]>>20)
 		}
 		t = append(t, r)
@@ -80,24 +80,25 @@ func (bd *board) shapes() table {
 	return t
 }
 
-// growths is a row for each number of associations.
-func (bd *board) growths() table {
-	t := table{growthRows.cells()}
+// growthTable is a row for each number of associations.
+func (bd *board) growthTable() table {
+	t := table{growthRows.headingCells()}
 	for _, s := range ofKind(growthRows, bd.Specs) {
 		r := []string{s.String()}
-		for _, q := range []quantity{setups, heapEach, stackEach, idleCPU, beats, beatCPU, rate, latency, tail,
+		for _, q := range []quantity{setups, heapEach, stackEach, idleCPU, beats, beatCPU, messageRate, medianLatency,
+			latencyP99,
 			tripCPU, restart} {
-			r = append(r, bd.median(s, q))
+			r = append(r, bd.medianText(s, q))
 		}
 		t = append(t, r)
 	}
 	return t
 }
 
-// median is that of the rounds, for people.
-func (bd *board) median(s spec, q quantity) string {
-	if v, ok := bd.spread(s, q); ok {
-		return number(v.Median)
+// medianText is that of the rounds, for people.
+func (bd *board) medianText(s spec, q quantity) string {
+	if v, ok := bd.spreadOf(s, q); ok {
+		return formatNumber(v.Median)
 	}
 	if bd.Errors[s.String()] != "" {
 		return "failed"
@@ -106,31 +107,31 @@ func (bd *board) median(s spec, q quantity) string {
 }
 
 func (bd *board) withRange(s spec, q quantity) []string {
-	if v, ok := bd.spread(s, q); ok {
-		return []string{number(v.Median), number(v.Min) + "-" + number(v.Max)}
+	if v, ok := bd.spreadOf(s, q); ok {
+		return []string{formatNumber(v.Median), formatNumber(v.Min) + "-" + formatNumber(v.Max)}
 	}
-	return []string{bd.median(s, q), "-"}
+	return []string{bd.medianText(s, q), "-"}
 }
 
-// middle is the run with the median of what s is about, the slower one of two.
-func (bd *board) middle(s spec) *figures {
+// medianRun is the run with the median of what s is about, the slower one of two.
+func (bd *board) medianRun(s spec) *figures {
 	list := slices.DeleteFunc(slices.Clone(bd.Results[s.String()]), func(f *figures) bool { return f == nil })
 	if len(list) == 0 {
 		return nil
 	}
 	slices.SortFunc(list, func(a, b *figures) int {
 		if s.Shape != "" {
-			return compare(a.Rate, b.Rate)
+			return compareFloats(a.Rate, b.Rate)
 		}
 		if s.PingPong {
-			return compare(a.P50, b.P50)
+			return compareFloats(a.P50, b.P50)
 		}
-		return compare(a.GBps, b.GBps)
+		return compareFloats(a.GBps, b.GBps)
 	})
 	return list[(len(list)-1)/2]
 }
 
-func compare(a, b float64) int {
+func compareFloats(a, b float64) int {
 	switch {
 	case a < b:
 		return -1
@@ -140,8 +141,8 @@ func compare(a, b float64) int {
 	return 0
 }
 
-// number writes three significant digits.
-func number(v float64) string {
+// formatNumber writes three significant digits.
+func formatNumber(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
@@ -153,22 +154,22 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// calls writes packets out of the client, and into the server, for each system call.
-func calls(v [2]float64) string {
-	return pair(v[0] > 0, v[1] > 0, fmt.Sprintf("%.1f", v[0]), fmt.Sprintf("%.1f", v[1]))
+// formatCalls writes packets out of the client, and into the server, for each system call.
+func formatCalls(v [2]float64) string {
+	return formatPair(v[0] > 0, v[1] > 0, fmt.Sprintf("%.1f", v[0]), fmt.Sprintf("%.1f", v[1]))
 }
 
-func allocs(v [2]*float64) string {
+func formatAllocs(v [2]*float64) string {
 	var s [2]string
 	for i, a := range v {
 		if a != nil {
 			s[i] = fmt.Sprintf("%.2f", *a)
 		}
 	}
-	return pair(v[0] != nil, v[1] != nil, s[0], s[1])
+	return formatPair(v[0] != nil, v[1] != nil, s[0], s[1])
 }
 
-func pair(okA, okB bool, a, b string) string {
+func formatPair(okA, okB bool, a, b string) string {
 	if !okA {
 		a = "-"
 	}
@@ -181,13 +182,13 @@ func pair(okA, okB bool, a, b string) string {
 	return a + ", " + b
 }
 
-// targets is a row for each check.
-func (bd *board) targets() table {
-	t := table{targetRows.cells()}
-	for _, o := range bd.outcomes() {
-		row := []string{fmt.Sprint(o.Target), o.What, "-", "-", o.limit(), o.verdict()}
+// targetTable is a row for each check.
+func (bd *board) targetTable() table {
+	t := table{targetRows.headingCells()}
+	for _, o := range bd.checkOutcomes() {
+		row := []string{fmt.Sprint(o.Target), o.What, "-", "-", o.limitText(), o.verdictText()}
 		if o.Ratio != nil {
-			row[2], row[3] = number(o.Ratio.Median), number(o.Ratio.Min)+"-"+number(o.Ratio.Max)
+			row[2], row[3] = formatNumber(o.Ratio.Median), formatNumber(o.Ratio.Min)+"-"+formatNumber(o.Ratio.Max)
 			if o.Moved > 0 {
 				row[3] += fmt.Sprintf(", %d left out", o.Moved)
 			}
@@ -197,14 +198,14 @@ func (bd *board) targets() table {
 	return t
 }
 
-// table is what a run yields of a kind of table.
-func (bd *board) table(k *kind) table {
-	return map[*kind]func(*board) table{targetRows: (*board).targets, bulkRows: (*board).bulk,
-		shapeRows: (*board).shapes, growthRows: (*board).growths}[k](bd)
+// tableOf is what a run yields of a kind of table.
+func (bd *board) tableOf(k *kind) table {
+	return map[*kind]func(*board) table{targetRows: (*board).targetTable, bulkRows: (*board).bulkTable,
+		shapeRows: (*board).shapeTable, growthRows: (*board).growthTable}[k](bd)
 }
 
-// cells are the heading without the commit, which is the same for all of a run.
-func (k *kind) cells() []string { return k.heading[:len(k.heading)-1] }
+// headingCells are the heading without the commit, which is the same for all of a run.
+func (k *kind) headingCells() []string { return k.heading[:len(k.heading)-1] }
 
 // notes say how to read the tables.
 const notes = "GB/s is 10^9 octets of messages where they arrive, the median of the rounds. Round trips are " +
@@ -227,12 +228,12 @@ const notes = "GB/s is 10^9 octets of messages where they arrive, the median of 
 	"Targets 7, benchmarks of the parts, and 8, nothing regressed with offloads and shards, are no ratios: make " +
 	"bench, make conformance, make interop."
 
-// print writes what was measured, for people.
-func (bd *board) print(w io.Writer) {
-	fmt.Fprintf(w, "%s\n%s\n\n", &bd.Machine, bd.about())
+// printTables writes what was measured, for people.
+func (bd *board) printTables(w io.Writer) {
+	fmt.Fprintf(w, "%s\n%s\n\n", &bd.Machine, bd.describeRuns())
 	for i := range kinds { // the targets last
-		if t := bd.table(kinds[(i+1)%len(kinds)]); len(t) > 1 {
-			t.text(w)
+		if t := bd.tableOf(kinds[(i+1)%len(kinds)]); len(t) > 1 {
+			t.writeText(w)
 			fmt.Fprintln(w)
 		}
 	}
@@ -242,21 +243,21 @@ func (bd *board) print(w io.Writer) {
 	}
 }
 
-func (bd *board) about() string {
+func (bd *board) describeRuns() string {
 	var how []string
 	for _, t := range bd.Tasks {
 		if h := fmt.Sprintf("%d rounds of %s", t.rounds, t.run.Round(time.Millisecond)); !slices.Contains(how, h) {
 			how = append(how, h)
 		}
 	}
-	return fmt.Sprintf("Part %s: %s.%s", bd.Part, strings.Join(how, ", "), bd.places())
+	return fmt.Sprintf("Part %s: %s.%s", bd.Part, strings.Join(how, ", "), bd.lineTimes())
 }
 
-func (bd *board) json(w io.Writer) error {
+func (bd *board) writeJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "\t")
 	return enc.Encode(struct {
 		*board
 		Targets []outcome `json:"targets"`
-	}{bd, bd.outcomes()})
+	}{bd, bd.checkOutcomes()})
 }

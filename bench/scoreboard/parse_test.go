@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
+func almostEqual(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
 // What the programs print, shortened.
 const (
@@ -45,15 +45,16 @@ func TestThroughputIsReadFromEachProgram(t *testing.T) {
 		gbps, octets   float64
 		batch          [2]float64
 	}{
-		{"ddpbench counts in MiB and in batches", parseDDPBench, ddp("write", "raw", lo64K, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{5, 0}},
-		{"the client of a Read receives the data", parseDDPBench, ddp("read", "raw", lo64K, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{3, 0}},
-		{"a TUN device has no batches", parseDDPBench, ddp("write", "tun", tun1500, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{}},
-		{"iperf3 counts what was received", parseIperf, iperf(lo64K, 0), "", iperfReport, 4, 5e9, [2]float64{}},
-		{"of our own ends the server counts", parseReports, tcp(lo64K, mid), goServer, goClient, 6553600 / 0.5 / 1e9, 6553600, [2]float64{10, 4}},
+		{"ddpbench counts in MiB and in batches", parseDDPBench, ddpbenchSpec("write", "raw", lo64K, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{5, 0}},
+		{"the client of a Read receives the data", parseDDPBench, ddpbenchSpec("read", "raw", lo64K, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{3, 0}},
+		{"a TUN device has no batches", parseDDPBench, ddpbenchSpec("write", "tun", tun1500, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{}},
+		{"iperf3 counts what was received", parseIperf, iperfSpec(lo64K, 0), "", iperfReport, 4, 5e9, [2]float64{}},
+		{"of our own ends the server counts", parseReports, tcpSpec(lo64K, mid), goServer, goClient, 6553600 / 0.5 / 1e9, 6553600, [2]float64{10, 4}},
 		{"both ways, both ends count", parseReports, bothWays(pumpOver("raw", lo64K)), goServer, goClient, 6553600/0.5/1e9 + 6619136/0.4/1e9, 6553600 + 6619136, [2]float64{10, 4}},
 	} {
 		f, err := test.parse(test.s, []byte(test.server), []byte(test.client))
-		must.That(t, err == nil && near(f.GBps, test.gbps) && near(f.Octets, test.octets) && f.Batch == test.batch,
+		must.That(t, err == nil && almostEqual(f.GBps, test.gbps) && almostEqual(f.Octets, test.octets) &&
+			f.Batch == test.batch,
 			"%s: %+v, %v", test.name, f, err)
 	}
 }
@@ -65,13 +66,13 @@ func TestLatencyIsThatOfARoundTrip(t *testing.T) {
 		p50, p99 float64
 	}{
 		{"ddpbench halves it for Send", func() (figures, error) {
-			return parseDDPBench(pingPong(ddp("send", "raw", lo64K, tiny)), nil, []byte(ddpbenchLat))
+			return parseDDPBench(pingPong(ddpbenchSpec("send", "raw", lo64K, tiny)), nil, []byte(ddpbenchLat))
 		}, 21, 40},
 		{"ddpbench does not for Read", func() (figures, error) {
-			return parseDDPBench(pingPong(ddp("read", "raw", lo64K, tiny)), nil, []byte(ddpbenchLat))
+			return parseDDPBench(pingPong(ddpbenchSpec("read", "raw", lo64K, tiny)), nil, []byte(ddpbenchLat))
 		}, 10.5, 20},
 		{"of our own ends the client knows it", func() (figures, error) {
-			return parseReports(pingPong(tcp(lo64K, tiny)), []byte(goServer), []byte(goClient))
+			return parseReports(pingPong(tcpSpec(lo64K, tiny)), []byte(goServer), []byte(goClient))
 		}, 12, 34},
 	} {
 		f, err := test.f()
@@ -81,18 +82,18 @@ func TestLatencyIsThatOfARoundTrip(t *testing.T) {
 
 // An end that has set up much before its round trips says itself where the processors were.
 func TestAnEndMaySayWhereTheProcessorsWere(t *testing.T) {
-	f, err := parseReports(grow("mem", 2, false), nil,
+	f, err := parseReports(growthSpec("mem", 2, false), nil,
 		[]byte(`{"messages":1,"seconds":1,"growth":{},"line_ns":[50,170]}`))
 	must.That(t, err == nil && f.Line == [2]time.Duration{50, 170}, "%+v, %v", f, err)
 }
 
 func TestAllocationsAreKnownOrNot(t *testing.T) {
-	f, err := parseReports(tcp(lo64K, mid), []byte(goServer), []byte(goClient))
+	f, err := parseReports(tcpSpec(lo64K, mid), []byte(goServer), []byte(goClient))
 	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 1.5 && f.Allocs[1] != nil && *f.Allocs[1] == 0,
 		"%+v, %v", f, err)
-	f, err = parseDDPBench(ddp("write", "raw", lo64K, big), nil, []byte(ddpbenchBW))
+	f, err = parseDDPBench(ddpbenchSpec("write", "raw", lo64K, big), nil, []byte(ddpbenchBW))
 	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 0.25 && f.Allocs[1] == nil, "%+v, %v", f, err)
-	got := allocs(f.Allocs)
+	got := formatAllocs(f.Allocs)
 	must.That(t, got == "0.25, -", "printed as %q", got)
 }
 
@@ -109,7 +110,7 @@ func TestProgramsThatFailAreNoResults(t *testing.T) {
 		{"a server without a report", parseReports, "ready\n", goClient},
 		{"a client without a report", parseReports, goServer, ""},
 	} {
-		f, err := test.parse(tcp(lo64K, mid), []byte(test.server), []byte(test.client))
+		f, err := test.parse(tcpSpec(lo64K, mid), []byte(test.server), []byte(test.client))
 		must.That(t, err != nil, "%s: %+v", test.name, f)
 	}
 	if _, err := lastReport([]byte("ready\n")); !errors.Is(err, errNoReport) {
@@ -124,14 +125,14 @@ func TestRunsThatSayLittleAreRefused(t *testing.T) {
 		f    figures
 		want string
 	}{
-		{"nothing arrived", tcp(lo64K, mid), figures{}, "nothing arrived"},
-		{"it came in a moment", tcp(lo64K, mid), figures{GBps: 1, Octets: 0.2e9}, "only"},
-		{"it took long enough", tcp(lo64K, mid), figures{GBps: 1, Octets: 0.3e9}, ""},
-		{"no round trip", pingPong(tcp(lo64K, tiny)), figures{GBps: 1, Octets: 1e9}, "no round trip"},
-		{"round trips", pingPong(tcp(lo64K, tiny)), figures{P50: 1}, ""},
-		{"no round trip of a program", shape("tcp", direct, "", lo1500), figures{Octets: 1}, "no round trip"},
+		{"nothing arrived", tcpSpec(lo64K, mid), figures{}, "nothing arrived"},
+		{"it came in a moment", tcpSpec(lo64K, mid), figures{GBps: 1, Octets: 0.2e9}, "only"},
+		{"it took long enough", tcpSpec(lo64K, mid), figures{GBps: 1, Octets: 0.3e9}, ""},
+		{"no round trip", pingPong(tcpSpec(lo64K, tiny)), figures{GBps: 1, Octets: 1e9}, "no round trip"},
+		{"round trips", pingPong(tcpSpec(lo64K, tiny)), figures{P50: 1}, ""},
+		{"no round trip of a program", shapeSpec("tcp", direct, "", lo1500), figures{Octets: 1}, "no round trip"},
 	} {
-		err := test.f.check(test.s, 1)
+		err := test.f.checkPlausible(test.s, 1)
 		if test.want == "" && err != nil || test.want != "" &&
 			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v", test.name, err)

@@ -30,8 +30,8 @@ const (
 	long          = 16 << 10
 )
 
-// shape is a shape over one connection, messages of 100 octets.
-func shape(peer, name, link, net string) spec {
+// shapeSpec is a shape over one connection, messages of 100 octets.
+func shapeSpec(peer, name, link, net string) spec {
 	return spec{Peer: peer, Shape: name, Link: link, Net: net, Size: message}
 }
 
@@ -46,9 +46,9 @@ var (
 	twoLinks = []pairing{overUDP, overRaw}
 )
 
-// beside is a spec of ours and TCP's, TCP first.
-func (p pairing) beside(name string, with ...func(spec) spec) []spec {
-	t, s := shape("tcp", name, "", p.tcpNet), shape("sctp", name, p.link, p.net)
+// withTCP is a spec of ours and TCP's, TCP first.
+func (p pairing) withTCP(name string, with ...func(spec) spec) []spec {
+	t, s := shapeSpec("tcp", name, "", p.tcpNet), shapeSpec("sctp", name, p.link, p.net)
 	if name == handed {
 		t.Trips, s.Trips = channelTrips, channelTrips
 	}
@@ -58,11 +58,11 @@ func (p pairing) beside(name string, with ...func(spec) spec) []spec {
 	return []spec{t, s}
 }
 
-func connected(n int) func(spec) spec {
+func withConns(n int) func(spec) spec {
 	return func(s spec) spec { s.Conns = n; s.Trips = 0; return s }
 }
 
-func sized(n int) func(spec) spec {
+func withSize(n int) func(spec) spec {
 	return func(s spec) spec {
 		if s.Size = n; n != message {
 			s.Trips = 0
@@ -71,17 +71,17 @@ func sized(n int) func(spec) spec {
 	}
 }
 
-func procs(n int) func(spec) spec {
+func withProcs(n int) func(spec) spec {
 	return func(s spec) spec { s.Procs = n; s.Trips = 0; return s }
 }
 
-func piped(s spec) spec { s.Shape = pipelined; return s }
+func withPipelining(s spec) spec { s.Shape = pipelined; return s }
 
-func computing(s spec) spec { s.Busy, s.Trips = true, 0; return s }
+func withBusyCPU(s spec) spec { s.Busy, s.Trips = true, 0; return s }
 
 func besideAnother(s spec) spec { s.Beside, s.Trips = true, 0; return s }
 
-func crowded(s spec) spec { s.Crowd, s.Trips = true, 0; return s }
+func withCrowd(s spec) spec { s.Crowd, s.Trips = true, 0; return s }
 
 // Connections and processors that are tried.
 var (
@@ -91,9 +91,9 @@ var (
 	rdmaSizes  = []int{message, long}
 )
 
-// gomaxprocs are the numbers of processors that are tried, but for all of them, which is the
+// procCounts are the numbers of processors that are tried, but for all of them, which is the
 // default.
-func gomaxprocs() []int {
+func procCounts() []int {
 	return slices.DeleteFunc([]int{1, 2}, func(n int) bool { return n >= runtime.NumCPU() })
 }
 
@@ -103,25 +103,25 @@ func (p pairing) verbBeside(verb string, n int) []spec {
 	if verb == "read" {
 		name = fetch
 	}
-	t := p.beside(name, sized(n))[0]
+	t := p.withTCP(name, withSize(n))[0]
 	return []spec{t, {Peer: "rdma", Verb: verb, Shape: handed, Link: p.link, Net: p.net, Size: n, Trips: t.Trips}}
 }
 
 // verbsBeside is RDMA Send over n connections whose completions one goroutine sees to, and TCP with
 // a goroutine for each.
 func (p pairing) verbsBeside(n int) []spec {
-	return []spec{p.beside(direct, connected(n))[0],
+	return []spec{p.withTCP(direct, withConns(n))[0],
 		{Peer: "rdma", Verb: "send", Shape: direct, Link: p.link, Net: p.net, Size: message, Conns: n}}
 }
 
 func bareBeside(p pairing) spec {
-	s := bare(p.link, p.net)
+	s := bareLinkPingPong(p.link, p.net)
 	s.Size = message
 	return s
 }
 
-// many is n associations.
-func many(name, link string, n int, beat time.Duration) spec {
+// manyAssocsSpec is n associations.
+func manyAssocsSpec(name, link string, n int, beat time.Duration) spec {
 	return spec{Peer: "sctp", Shape: name, Link: link, Net: lo1500, Conns: n, Beat: beat}
 }
 
@@ -131,26 +131,26 @@ const (
 	throng = 100_000
 )
 
-// beat is an HB.interval with which n associations send no more than 10,000 HEARTBEATs a second.
-func beat(n int) time.Duration { return time.Second * time.Duration(max(1, n/10_000-1)) }
+// heartbeatInterval is an HB.interval with which n associations send no more than 10,000 HEARTBEATs a second.
+func heartbeatInterval(n int) time.Duration { return time.Second * time.Duration(max(1, n/10_000-1)) }
 
-func grow(link string, n int, sockets bool) spec {
-	s := many(growth, link, n, 0)
+func growthSpec(link string, n int, sockets bool) spec {
+	s := manyAssocsSpec(growth, link, n, 0)
 	s.Socket = sockets
 	return s
 }
 
-func growths(sockets bool, counts ...int) (list []spec) {
+func growthSpecs(sockets bool, counts ...int) (list []spec) {
 	for _, link := range []string{"mem", "udp"} {
 		for _, n := range counts {
-			list = append(list, grow(link, n, sockets))
+			list = append(list, growthSpec(link, n, sockets))
 		}
 	}
 	return list
 }
 
-// parts are all there are. What is compared stands close together, as it then runs so.
-func parts() []part {
+// allParts are all there are. What is compared stands close together, as it then runs so.
+func allParts() []part {
 	shapes := func(name, about string, rounds int) part {
 		return part{name: name, about: about, rounds: rounds, run: shapeRun, extra: 600 * time.Millisecond}
 	}
@@ -166,16 +166,16 @@ func parts() []part {
 	b.run, c.extra = 3*time.Second, time.Second
 	h.run = 3 * time.Second // the kernel leaves threads where they are for a second and longer
 	for _, p := range twoLinks {
-		a.specs = append(append(a.specs, p.beside(direct)...), bareBeside(p))
-		b.specs = append(b.specs, p.beside(handed)...)
-		e.specs = append(e.specs, p.beside(pipelined)...)
+		a.specs = append(append(a.specs, p.withTCP(direct)...), bareBeside(p))
+		b.specs = append(b.specs, p.withTCP(handed)...)
+		e.specs = append(e.specs, p.withTCP(pipelined)...)
 		for _, n := range sizes {
-			f.specs = append(f.specs, p.beside(handed, sized(n))...)
+			f.specs = append(f.specs, p.withTCP(handed, withSize(n))...)
 		}
-		for _, n := range gomaxprocs() {
-			g.specs = append(g.specs, p.beside(handed, procs(n))...)
+		for _, n := range procCounts() {
+			g.specs = append(g.specs, p.withTCP(handed, withProcs(n))...)
 		}
-		h.specs = append(append(h.specs, p.beside(handed, computing)...), p.beside(handed, besideAnother)...)
+		h.specs = append(append(h.specs, p.withTCP(handed, withBusyCPU)...), p.withTCP(handed, besideAnother)...)
 		for _, n := range rdmaSizes {
 			for _, v := range verbs {
 				i.specs = append(i.specs, p.verbBeside(v, n)...)
@@ -183,51 +183,54 @@ func parts() []part {
 		}
 	}
 	for _, n := range goroutines {
-		c.specs = append(c.specs, overUDP.beside(direct, connected(n))...)
+		c.specs = append(c.specs, overUDP.withTCP(direct, withConns(n))...)
 	}
-	c.specs = append(c.specs, overUDP.beside(direct, connected(underWay), sized(ordinary))...)
+	c.specs = append(c.specs, overUDP.withTCP(direct, withConns(underWay), withSize(ordinary))...)
 	c.specs = append(c.specs, overUDP.verbsBeside(underWay)...)
 	for _, n := range onOneLink {
 		for _, p := range []pairing{overUDP, overTun, overRaw} {
-			d.specs = append(d.specs, p.beside(handed, connected(n))...)
+			d.specs = append(d.specs, p.withTCP(handed, withConns(n))...)
 		}
 	}
-	d.specs = append(d.specs, overTun.beside(handed)...)
+	d.specs = append(d.specs, overTun.withTCP(handed)...)
 	k := shapes("k", "twice as many processes compute as there are processors, as b, d, e and f", shapeRounds)
 	for _, p := range twoLinks {
-		k.specs = append(append(k.specs, p.beside(handed, crowded)...),
-			p.beside(handed, connected(onOneLink[0]), crowded)...)
-		k.specs = append(append(k.specs, p.beside(pipelined, crowded)...), p.beside(handed, sized(mid), crowded)...)
+		k.specs = append(append(k.specs, p.withTCP(handed, withCrowd)...),
+			p.withTCP(handed, withConns(onOneLink[0]), withCrowd)...)
+		k.specs = append(append(k.specs, p.withTCP(pipelined, withCrowd)...),
+			p.withTCP(handed, withSize(mid), withCrowd)...)
 	}
 	j := shapes("j", "requests and answers of go-diameter", shapeRounds)
 	for _, p := range append(twoLinks, unasked) {
-		t, s := shape("diameter", direct, "", p.tcpNet), shape("diameter", direct, p.link, p.net)
-		j.specs = append(j.specs, piped(t), piped(s), connected(64)(t), connected(64)(s), t, s)
+		t, s := shapeSpec("diameter", direct, "", p.tcpNet), shapeSpec("diameter", direct, p.link, p.net)
+		j.specs = append(j.specs, withPipelining(t), withPipelining(s), withConns(64)(t), withConns(64)(s), t, s)
 	}
 	changing := part{name: "change", about: "a load that changes from ping-pong to bulk, or back",
 		rounds: shapeRounds, run: 4 * time.Second, extra: 600 * time.Millisecond}
 	for _, p := range twoLinks {
-		changing.specs = append(changing.specs, shape("sctp", toBulk, p.link, p.net),
-			shape("sctp", toDirect, p.link, p.net))
+		changing.specs = append(changing.specs, shapeSpec("sctp", toBulk, p.link, p.net),
+			shapeSpec("sctp", toDirect, p.link, p.net))
 	}
 	resting := part{name: "idle", about: "1,000 and 10,000 idle associations", rounds: shapeRounds,
 		run: 5 * time.Second, extra: 3 * time.Second,
-		specs: []spec{many(idle, "udp", idlers, noBeats), many(idle, "udp", idlers, beat(idlers)),
-			many(idle, "udp", crowd, beat(crowd))}}
+		specs: []spec{manyAssocsSpec(idle, "udp", idlers, noBeats),
+			manyAssocsSpec(idle, "udp", idlers, heartbeatInterval(idlers)),
+			manyAssocsSpec(idle, "udp", crowd, heartbeatInterval(crowd))}}
 	growing := part{name: "growth", about: "1 to 10,000 associations", rounds: shapeRounds, run: 2 * time.Second,
 		extra: 6 * time.Second,
-		specs: growths(false, 1, 100, underWay, crowd)}
+		specs: growthSpecs(false, 1, 100, underWay, crowd)}
 	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name",
 		rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
-		specs: append(growths(true, underWay, crowd, throng), many(idle, "udp", throng, beat(throng))), asked: true}
+		specs: append(growthSpecs(true, underWay, crowd, throng),
+			manyAssocsSpec(idle, "udp", throng, heartbeatInterval(throng))), asked: true}
 	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks",
-		specs: plan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
+		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
 }
 
-// chosen are the parts with these names, separated by commas; by default all that need not be asked
+// partsNamed are the parts with these names, separated by commas; by default all that need not be asked
 // for.
-func chosen(names string) (list []part, err error) {
-	all := parts()
+func partsNamed(names string) (list []part, err error) {
+	all := allParts()
 	if names == "" {
 		return slices.DeleteFunc(all, func(p part) bool { return p.asked }), nil
 	}
@@ -245,9 +248,9 @@ func chosen(names string) (list []part, err error) {
 	return list, nil
 }
 
-// everything is all that can be measured, once.
-func everything() (list []spec) {
-	for _, p := range parts() {
+// allSpecs is all that can be measured, once.
+func allSpecs() (list []spec) {
+	for _, p := range allParts() {
 		for _, s := range p.specs {
 			if !slices.Contains(list, s) {
 				list = append(list, s)
@@ -257,8 +260,8 @@ func everything() (list []spec) {
 	return list
 }
 
-// kind is the table of a spec.
-func (s spec) kind() *kind {
+// tableKind is the table of a spec.
+func (s spec) tableKind() *kind {
 	switch s.Shape {
 	case "":
 		return bulkRows
@@ -270,7 +273,7 @@ func (s spec) kind() *kind {
 
 // ofKind are those of list in one table.
 func ofKind(k *kind, list []spec) []spec {
-	return slices.DeleteFunc(slices.Clone(list), func(s spec) bool { return s.kind() != k })
+	return slices.DeleteFunc(slices.Clone(list), func(s spec) bool { return s.tableKind() != k })
 }
 
 // task is a spec and how it is measured.
@@ -284,8 +287,8 @@ type task struct {
 // perTrip is how long a round trip takes, more or less, where so many are wanted.
 const perTrip = 100 * time.Microsecond
 
-// length is how long tasks take, more or less.
-func length(list []task) (d time.Duration) {
+// totalTime is how long tasks take, more or less.
+func totalTime(list []task) (d time.Duration) {
 	for _, t := range list {
 		d += time.Duration(t.rounds) * (max(t.run, time.Duration(t.Trips)*perTrip) + t.extra)
 	}

@@ -12,18 +12,18 @@ import (
 // pionMTU is the longest SCTP packet in UDP that an IP MTU of 1500 octets takes.
 const pionMTU = 1500 - 20 - 8
 
-// marked is an SCTP association whose messages end with one of a single octet.
-type marked struct {
+// markedConn is an SCTP association whose messages end with one of a single octet.
+type markedConn struct {
 	read  func([]byte) (int, error)
 	write func([]byte) (int, error)
 }
 
-func (m marked) send(b []byte) error {
+func (m markedConn) send(b []byte) error {
 	_, err := m.write(b)
 	return err
 }
 
-func (m marked) receive(b []byte) (int, error) {
+func (m markedConn) receive(b []byte) (int, error) {
 	n, err := m.read(b)
 	if err == nil && n == 1 {
 		err = io.EOF
@@ -31,7 +31,7 @@ func (m marked) receive(b []byte) (int, error) {
 	return n, err
 }
 
-func (m marked) finish() error { return m.send([]byte{0}) }
+func (m markedConn) finish() error { return m.send([]byte{0}) }
 
 // playPion measures pion/sctp over a connected UDP socket.
 func playPion(e *end, out io.Writer) error {
@@ -53,7 +53,7 @@ func playPion(e *end, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return playMessages(e, marked{s.Read, s.Write}, out, func(*report) {})
+	return playMessages(e, markedConn{s.Read, s.Write}, out, func(*report) {})
 }
 
 func pionStream(e *end, cfg pion.Config, out io.Writer) (*pion.Stream, error) {

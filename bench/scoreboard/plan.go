@@ -19,24 +19,24 @@ const (
 
 func pumpOver(link, net string) spec { return spec{Peer: "pump", Link: link, Net: net} }
 
-func ddp(verb, link, net string, size int) spec {
+func ddpbenchSpec(verb, link, net string, size int) spec {
 	return spec{Peer: "ddpbench", Verb: verb, Link: link, Net: net, Size: size}
 }
 
-func messages(link, net string, size int) spec {
+func sctpSpec(link, net string, size int) spec {
 	return spec{Peer: "sctp", Link: link, Net: net, Size: size}
 }
 
-func tcp(net string, size int) spec { return spec{Peer: "tcp", Net: net, Size: size} }
+func tcpSpec(net string, size int) spec { return spec{Peer: "tcp", Net: net, Size: size} }
 
-// iperf has its default size for 0.
-func iperf(net string, size int) spec { return spec{Peer: "iperf3", Net: net, Size: size} }
+// iperfSpec has its default size for 0.
+func iperfSpec(net string, size int) spec { return spec{Peer: "iperf3", Net: net, Size: size} }
 
 func pionOver(size int) spec { return spec{Peer: "pion", Link: "udp", Net: lo1500, Size: size} }
 
-// usrsctp is measured with two sizes of its buffers, and the better one counts: when they are
+// usrsctpSpecs is measured with two sizes of its buffers, and the better one counts: when they are
 // longer it overruns the receive buffer of its own socket. A message has to fit.
-func usrsctp(link, net string, size int) (list []spec) {
+func usrsctpSpecs(link, net string, size int) (list []spec) {
 	for _, buffer := range []int{max(256<<10, size*5/4), max(512<<10, size*2)} {
 		list = append(list, spec{Peer: "usrsctp", Link: link, Net: net, Size: size, Buffer: buffer})
 	}
@@ -47,7 +47,7 @@ func usrsctp(link, net string, size int) (list []spec) {
 // counts. With longer ones it does not work.
 func usrsctpForced(net string, size int) (list []spec) {
 	for _, mtu := range []int{16000, 32000, 60000} {
-		s := usrsctp("raw", net, size)[0]
+		s := usrsctpSpecs("raw", net, size)[0]
 		s.PathMTU = mtu
 		list = append(list, s)
 	}
@@ -59,12 +59,12 @@ func pingPong(s spec) spec {
 	return s
 }
 
-func polled(s spec) spec {
+func withPolling(s spec) spec {
 	s.Poll = polling
 	return s
 }
 
-func blocked(s spec) spec {
+func withBlocking(s spec) spec {
 	s.Poll = atOnce
 	return s
 }
@@ -74,73 +74,78 @@ func bothWays(s spec) spec {
 	return s
 }
 
-func qps(s spec, n int) spec {
+func withQPs(s spec, n int) spec {
 	s.QPs = n
 	return s
 }
 
-// cold has messages go through more memory than caches hold: what the copies cost then is the same
+// withColdMemory has messages go through more memory than caches hold: what the copies cost then is the same
 // for all.
-func cold(s spec) spec {
+func withColdMemory(s spec) spec {
 	s.Memory = 64 << 20
 	return s
 }
 
-func bare(link, net string) spec {
+func bareLinkPingPong(link, net string) spec {
 	return pingPong(spec{Peer: "pump", Link: link, Net: net, Size: tiny})
 }
 
 var verbs = []string{"write", "read", "send"}
 
-// plan lists what is measured. What is compared stands close together, as it then runs so.
-func plan() (list []spec) {
+// measurePlan lists what is measured. What is compared stands close together, as it then runs so.
+func measurePlan() (list []spec) {
 	add := func(s ...spec) { list = append(list, s...) }
 
-	add(pumpOver("raw", lo64K), bothWays(pumpOver("raw", lo64K)), bothWays(ddp("write", "raw", lo64K, big)))
+	add(pumpOver("raw", lo64K), bothWays(pumpOver("raw", lo64K)), bothWays(ddpbenchSpec("write", "raw", lo64K, big)))
 	for _, v := range verbs {
-		add(ddp(v, "raw", lo64K, big), ddp(v, "raw", lo64K, mid), ddp(v, "raw", lo64K, page))
+		add(ddpbenchSpec(v, "raw", lo64K, big), ddpbenchSpec(v, "raw", lo64K, mid), ddpbenchSpec(v, "raw", lo64K, page))
 	}
-	add(iperf(lo64K, 0), iperf(lo64K, big), tcp(lo64K, page), tcp(lo64K, mid), tcp(lo64K, big))
-	add(cold(pumpOver("raw", lo64K)), cold(ddp("write", "raw", lo64K, big)),
-		cold(qps(ddp("write", "raw", lo64K, big), 64)))
-	add(cold(ddp("read", "raw", lo64K, big)), cold(ddp("send", "raw", lo64K, big)))
-	add(bothWays(cold(ddp("write", "raw", lo64K, big))), bothWays(cold(pumpOver("raw", lo64K))))
-	add(messages("raw", lo64K, page), messages("raw", lo64K, mid), messages("raw", lo64K, big))
+	add(iperfSpec(lo64K, 0), iperfSpec(lo64K, big), tcpSpec(lo64K, page), tcpSpec(lo64K, mid), tcpSpec(lo64K, big))
+	add(withColdMemory(pumpOver("raw", lo64K)), withColdMemory(ddpbenchSpec("write", "raw", lo64K, big)),
+		withColdMemory(withQPs(ddpbenchSpec("write", "raw", lo64K, big), 64)))
+	add(withColdMemory(ddpbenchSpec("read", "raw", lo64K, big)),
+		withColdMemory(ddpbenchSpec("send", "raw", lo64K, big)))
+	add(bothWays(withColdMemory(ddpbenchSpec("write", "raw", lo64K, big))),
+		bothWays(withColdMemory(pumpOver("raw", lo64K))))
+	add(sctpSpec("raw", lo64K, page), sctpSpec("raw", lo64K, mid), sctpSpec("raw", lo64K, big))
 
-	add(messages("raw", veth64K, mid))
+	add(sctpSpec("raw", veth64K, mid))
 	add(usrsctpForced(veth64K, mid)...)
 
-	add(pumpOver("udp", lo1500), bothWays(pumpOver("udp", lo1500)), bothWays(ddp("write", "udp", lo1500, big)))
+	add(pumpOver("udp", lo1500), bothWays(pumpOver("udp", lo1500)), bothWays(ddpbenchSpec("write", "udp", lo1500, big)))
 	for _, v := range verbs {
-		add(ddp(v, "udp", lo1500, big), ddp(v, "udp", lo1500, mid), ddp(v, "udp", lo1500, page))
+		add(ddpbenchSpec(v, "udp", lo1500, big), ddpbenchSpec(v, "udp", lo1500, mid),
+			ddpbenchSpec(v, "udp", lo1500, page))
 	}
-	add(cold(pumpOver("udp", lo1500)), cold(ddp("write", "udp", lo1500, big)), cold(ddp("read", "udp", lo1500, big)),
-		cold(ddp("send", "udp", lo1500, big)))
-	add(bothWays(cold(ddp("write", "udp", lo1500, big))), bothWays(cold(pumpOver("udp", lo1500))))
-	add(iperf(lo1500, 0), iperf(lo1500, big), tcp(lo1500, mid), tcp(lo1500, big))
-	add(messages("udp", lo1500, page), messages("udp", lo1500, mid), messages("udp", lo1500, big))
+	add(withColdMemory(pumpOver("udp", lo1500)), withColdMemory(ddpbenchSpec("write", "udp", lo1500, big)),
+		withColdMemory(ddpbenchSpec("read", "udp", lo1500, big)),
+		withColdMemory(ddpbenchSpec("send", "udp", lo1500, big)))
+	add(bothWays(withColdMemory(ddpbenchSpec("write", "udp", lo1500, big))),
+		bothWays(withColdMemory(pumpOver("udp", lo1500))))
+	add(iperfSpec(lo1500, 0), iperfSpec(lo1500, big), tcpSpec(lo1500, mid), tcpSpec(lo1500, big))
+	add(sctpSpec("udp", lo1500, page), sctpSpec("udp", lo1500, mid), sctpSpec("udp", lo1500, big))
 	add(pionOver(page), pionOver(mid), pionOver(big))
 	for _, n := range []int{page, mid, big} {
-		add(usrsctp("udp", lo1500, n)...)
+		add(usrsctpSpecs("udp", lo1500, n)...)
 	}
 
-	add(pumpOver("raw", veth1500), ddp("write", "raw", veth1500, big))
+	add(pumpOver("raw", veth1500), ddpbenchSpec("write", "raw", veth1500, big))
 	for _, n := range []int{mid, big} {
-		add(usrsctp("raw", veth1500, n)...)
+		add(usrsctpSpecs("raw", veth1500, n)...)
 	}
-	add(pumpOver("raw", lo1500), ddp("write", "raw", lo1500, big)) // where libusrsctp does not work
-	add(pumpOver("tun", tun1500), ddp("write", "tun", tun1500, big))
+	add(pumpOver("raw", lo1500), ddpbenchSpec("write", "raw", lo1500, big)) // where libusrsctp does not work
+	add(pumpOver("tun", tun1500), ddpbenchSpec("write", "tun", tun1500, big))
 
 	for _, l := range []struct{ link, net string }{{"raw", lo64K}, {"udp", lo1500}} {
-		for _, mode := range []func(spec) spec{func(s spec) spec { return s }, blocked, polled} {
-			add(mode(bare(l.link, l.net)))
+		for _, mode := range []func(spec) spec{func(s spec) spec { return s }, withBlocking, withPolling} {
+			add(mode(bareLinkPingPong(l.link, l.net)))
 			for _, v := range verbs {
-				add(mode(pingPong(ddp(v, l.link, l.net, tiny))))
+				add(mode(pingPong(ddpbenchSpec(v, l.link, l.net, tiny))))
 			}
 		}
-		add(pingPong(messages(l.link, l.net, tiny)))
+		add(pingPong(sctpSpec(l.link, l.net, tiny)))
 	}
-	add(pingPong(tcp(lo64K, tiny)), pingPong(pionOver(tiny)))
-	add(pingPong(usrsctp("raw", veth1500, tiny)[0]), pingPong(usrsctp("udp", lo1500, tiny)[0]))
+	add(pingPong(tcpSpec(lo64K, tiny)), pingPong(pionOver(tiny)))
+	add(pingPong(usrsctpSpecs("raw", veth1500, tiny)[0]), pingPong(usrsctpSpecs("udp", lo1500, tiny)[0]))
 	return list
 }

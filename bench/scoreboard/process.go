@@ -43,17 +43,17 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start runs a program in a namespace. It is ready when it prints mark.
-func start(ctx context.Context, ns *namespace, argv []string, mark string, files []*os.File) (*process, error) {
+// startProcess runs a program in a namespace. It is ready when it prints mark.
+func startProcess(ctx context.Context, ns *namespace, argv []string, mark string, files []*os.File) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, argv[0], argv[1:]...), over: make(chan struct{})}
 	p.out.mark, p.out.seen = mark, make(chan struct{})
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = &p.out, &p.errors, files
 	p.cmd.WaitDelay = time.Second
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := ns.do(p.cmd.Start); err != nil {
+	if err := ns.runInside(p.cmd.Start); err != nil {
 		return nil, err
 	}
-	go p.watch()
+	go p.watchRSS()
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.over)
@@ -61,13 +61,13 @@ func start(ctx context.Context, ns *namespace, argv []string, mark string, files
 	return p, nil
 }
 
-// watch samples the peak of the resident set. The one in struct rusage begins with our own. It does
+// watchRSS samples the peak of the resident set. The one in struct rusage begins with our own. It does
 // so less often the longer the process runs: each time wakes a thread, and with it the monitor of
 // the Go runtime, which looks around for some milliseconds, and those who are measured have no
 // processor to spare.
-func (p *process) watch() {
+func (p *process) watchRSS() {
 	for begin := time.Now(); ; {
-		p.look()
+		p.sampleRSS()
 		select {
 		case <-p.over:
 			return
@@ -82,7 +82,7 @@ const (
 	mostWatch  = time.Second
 )
 
-func (p *process) look() {
+func (p *process) sampleRSS() {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
 	if err != nil {
 		return
@@ -104,8 +104,8 @@ func highWater(status string) int64 {
 	return 0
 }
 
-// ready waits until the process says so.
-func (p *process) ready(ctx context.Context) error {
+// waitUntilReady waits until the process says so.
+func (p *process) waitUntilReady(ctx context.Context) error {
 	select {
 	case <-p.out.seen:
 		return nil
@@ -116,9 +116,9 @@ func (p *process) ready(ctx context.Context) error {
 	}
 }
 
-// stop ends a server whose client is done.
-func (p *process) stop() {
-	p.look()
+// stopServer ends a server whose client is done.
+func (p *process) stopServer() {
+	p.sampleRSS()
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.over:
@@ -128,14 +128,14 @@ func (p *process) stop() {
 	}
 }
 
-// cpu is the processor time that an ended process took, in seconds.
-func (p *process) cpu() float64 {
+// cpuSeconds is the processor time that an ended process took, in seconds.
+func (p *process) cpuSeconds() float64 {
 	s := p.cmd.ProcessState
 	return (s.UserTime() + s.SystemTime()).Seconds()
 }
 
-// words are what the process said last of what went wrong.
-func (p *process) words() string {
+// lastErrors are what the process said last of what went wrong.
+func (p *process) lastErrors() string {
 	p.errors.mu.Lock()
 	defer p.errors.mu.Unlock()
 	said := strings.TrimSpace(string(p.errors.b))

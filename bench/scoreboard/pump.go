@@ -43,7 +43,7 @@ func (e *end) openPump() (rawio.Link, error) {
 		// Both ends have the same port, each at an address of its own.
 		return raw.Open(raw.Config{Local: e.Local, NoPortFilter: true})
 	}
-	link, err := e.open()
+	link, err := e.openLink()
 	if err != nil {
 		return nil, err
 	}
@@ -57,21 +57,21 @@ func (e *end) openPump() (rawio.Link, error) {
 	return link, err
 }
 
-// way is one direction of a pump. Its gate is in a file that both ends have open. The receiver
+// pumpDirection is one direction of a pump. Its gate is in a file that both ends have open. The receiver
 // makes the file longer to tell the sender something: that it has seen the end and, if both send,
 // before that that it is there.
-type way struct {
+type pumpDirection struct {
 	file *os.File
 	gate baseline.Gate
 }
 
-func openWay(fd uintptr) (w way, err error) {
+func openWay(fd uintptr) (w pumpDirection, err error) {
 	w.file = os.NewFile(fd, "gate")
 	w.gate, err = baseline.MapGate(w.file)
 	return w, err
 }
 
-func (w *way) size() (int64, error) {
+func (w *pumpDirection) fileSize() (int64, error) {
 	i, err := w.file.Stat()
 	if err != nil {
 		return 0, err
@@ -79,17 +79,17 @@ func (w *way) size() (int64, error) {
 	return i.Size(), nil
 }
 
-func (w *way) tell() error {
-	n, err := w.size()
+func (w *pumpDirection) growFile() error {
+	n, err := w.fileSize()
 	if err != nil {
 		return err
 	}
 	return w.file.Truncate(n + 1)
 }
 
-// told returns a channel that is closed when the receiver tells something from now on.
-func (w *way) told() (<-chan struct{}, error) {
-	n, err := w.size()
+// whenTold returns a channel that is closed when the receiver tells something from now on.
+func (w *pumpDirection) whenTold() (<-chan struct{}, error) {
+	n, err := w.fileSize()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (w *way) told() (<-chan struct{}, error) {
 	go func() {
 		defer close(told)
 		for {
-			if now, err := w.size(); err != nil || now > n {
+			if now, err := w.fileSize(); err != nil || now > n {
 				return
 			}
 			time.Sleep(time.Millisecond)
@@ -120,7 +120,7 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	there, err := tx.told()
+	there, err := tx.whenTold()
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 		signal.Notify(end, syscall.SIGTERM)
 	}
 	var r report
-	receive := func() error { return e.pumpIn(link, rx, &r, rx.tell) }
+	receive := func() error { return e.pumpIn(link, rx, &r, rx.growFile) }
 	send := func() error { return e.pumpOut(link, to, tx) }
 	if e.Server {
 		receive = func() error { return e.pumpIn(link, rx, &r, func() error { return sayReady(out) }) }
@@ -152,15 +152,15 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 		}
 	}
 	countCalls(link, &r)
-	if err := r.print(out); err != nil || !e.Server {
+	if err := r.printJSON(out); err != nil || !e.Server {
 		return err
 	}
 	<-end
 	return nil
 }
 
-func (e *end) pumpIn(link rawio.Link, w way, r *report, ready func() error) error {
-	got, err := baseline.Receive(link, baseline.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready,
+func (e *end) pumpIn(link rawio.Link, w pumpDirection, r *report, ready func() error) error {
+	got, err := baseline.Receive(link, baseline.Config{Duration: e.runTime(), Work: true, Gate: w.gate, Ready: ready,
 		Memory: e.Memory})
 	if err != nil {
 		return err
@@ -169,15 +169,15 @@ func (e *end) pumpIn(link rawio.Link, w way, r *report, ready func() error) erro
 		return fmt.Errorf("%d packets had a wrong checksum", got.Bad)
 	}
 	r.Messages, r.Octets, r.Seconds = got.Packets, got.Octets, got.Elapsed.Seconds()
-	return w.tell()
+	return w.growFile()
 }
 
-func (e *end) pumpOut(link rawio.Link, to netip.AddrPort, w way) error {
-	over, err := w.told()
+func (e *end) pumpOut(link rawio.Link, to netip.AddrPort, w pumpDirection) error {
+	over, err := w.whenTold()
 	if err != nil {
 		return err
 	}
-	c := baseline.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate,
+	c := baseline.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.runTime(), Work: true, Gate: w.gate,
 		Memory: e.Memory}
 	if c.Packet > longPacket {
 		c.Batch = longBatch

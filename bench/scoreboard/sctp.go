@@ -16,7 +16,7 @@ const sctpPort = 5001
 
 // playSCTP measures ordinary messages through sctp.Conn.
 func playSCTP(e *end, out io.Writer) error {
-	link, err := e.open()
+	link, err := e.openLink()
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func playSCTP(e *end, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m := marked{
+	m := markedConn{
 		read:  func(b []byte) (int, error) { n, _, err := c.ReadMsg(b); return n, err },
 		write: func(b []byte) (int, error) { return c.WriteMsg(b, sctp.SendInfo{}) },
 	}

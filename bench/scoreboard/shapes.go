@@ -34,11 +34,11 @@ const (
 	queued   = 16 // messages that a channel to a worker holds
 )
 
-// conns is how many connections there are.
-func (s spec) conns() int { return max(1, s.Conns) }
+// numConns is how many connections there are.
+func (s spec) numConns() int { return max(1, s.Conns) }
 
-// ask is how long a request is. Answers have Size octets.
-func (s spec) ask() int {
+// requestSize is how long a request is. Answers have Size octets.
+func (s spec) requestSize() int {
 	switch s.Shape {
 	case fetch:
 		return shortAsk
@@ -50,7 +50,7 @@ func (s spec) ask() int {
 
 // playShape measures round trips over connections that programs use in one of the shapes.
 func playShape(e *end, out io.Writer) error {
-	list, err := e.connections(out)
+	list, err := e.openConnections(out)
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func playShape(e *end, out io.Writer) error {
 		return e.serveAll(list, c, &r, out)
 	}
 	if e.Shape == toBulk || e.Shape == toDirect {
-		return e.change(list[0], c, &r, out)
+		return e.runChangingLoad(list[0], c, &r, out)
 	}
 	return e.askAll(list, c, &r, out)
 }
 
-// connections sets all of them up.
-func (e *end) connections(out io.Writer) ([]messenger, error) {
+// openConnections sets all of them up.
+func (e *end) openConnections(out io.Writer) ([]messenger, error) {
 	open, err := e.tcpOpener(out)
 	if e.Peer == "sctp" {
 		open, err = e.sctpOpener(out)
@@ -74,14 +74,14 @@ func (e *end) connections(out io.Writer) ([]messenger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return several(e.conns(), open)
+	return openSeveral(e.numConns(), open)
 }
 
 // dialers is how many connections are set up at a time.
 const dialers = 64
 
-// several calls open n times.
-func several[T any](n int, open func() (T, error)) ([]T, error) {
+// openSeveral calls open n times.
+func openSeveral[T any](n int, open func() (T, error)) ([]T, error) {
 	list, errs := make([]T, n), make([]error, n)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -134,7 +134,7 @@ func manyPeers() *sctp.TransportConfig {
 }
 
 func (e *end) sctpOpener(out io.Writer) (func() (messenger, error), error) {
-	link, err := e.open()
+	link, err := e.openLink()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (e *end) sctpOpener(out io.Writer) (func() (messenger, error), error) {
 	ctx := context.Background()
 	dial := func() (*sctp.Conn, error) { return t.Dial(ctx, netip.AddrPortFrom(e.Remote, sctpPort), nil) }
 	if e.Server {
-		l, err := t.Listen(sctpPort, &sctp.Config{Backlog: e.conns()})
+		l, err := t.Listen(sctpPort, &sctp.Config{Backlog: e.numConns()})
 		if err != nil {
 			return nil, err
 		}
@@ -159,24 +159,24 @@ func (e *end) sctpOpener(out io.Writer) (func() (messenger, error), error) {
 		if err != nil {
 			return nil, err
 		}
-		return marked{
+		return markedConn{
 			read:  func(b []byte) (int, error) { n, _, err := c.ReadMsg(b); return n, err },
 			write: func(b []byte) (int, error) { return c.WriteMsg(b, sctp.SendInfo{}) },
 		}, nil
 	}, nil
 }
 
-// trips are the round trips of one connection.
-type trips struct {
+// roundTrips are the round trips of one connection.
+type roundTrips struct {
 	until time.Time
 	want  int // at least
 	n     int
 	took  []time.Duration // the first of them
 }
 
-func (t *trips) more(now time.Time, n int) bool { return now.Before(t.until) || n < t.want }
+func (t *roundTrips) wantsMore(now time.Time, n int) bool { return now.Before(t.until) || n < t.want }
 
-func (t *trips) add(d time.Duration) {
+func (t *roundTrips) addTrip(d time.Duration) {
 	t.n++
 	if len(t.took) < cap(t.took) {
 		t.took = append(t.took, d)
@@ -184,17 +184,17 @@ func (t *trips) add(d time.Duration) {
 }
 
 // newTrips are those of n connections, from now on.
-func (e *end) newTrips(n int) []trips {
-	list := make([]trips, n)
-	until := time.Now().Add(e.duration())
+func (e *end) newTrips(n int) []roundTrips {
+	list := make([]roundTrips, n)
+	until := time.Now().Add(e.runTime())
 	for i := range list {
-		list[i] = trips{until: until, want: e.Trips / n, took: make([]time.Duration, 0, maxTrips/n)}
+		list[i] = roundTrips{until: until, want: e.Trips / n, took: make([]time.Duration, 0, maxTrips/n)}
 	}
 	return list
 }
 
-// trips sums round trips up.
-func (r *report) trips(list []trips, elapsed time.Duration) {
+// sumTrips sums round trips up.
+func (r *report) sumTrips(list []roundTrips, elapsed time.Duration) {
 	var all []time.Duration
 	for i := range list {
 		r.Messages += uint64(list[i].n)
@@ -211,16 +211,16 @@ func (r *report) trips(list []trips, elapsed time.Duration) {
 
 // askAll is the client: a round trip on each connection to begin with, then the measurement.
 func (e *end) askAll(list []messenger, c *cost, r *report, out io.Writer) error {
-	ask, answer := make([]byte, e.ask()), make([]byte, e.Size)
+	ask, answer := make([]byte, e.requestSize()), make([]byte, e.Size)
 	for _, m := range list {
-		if err := trip(m, ask, answer); err != nil {
+		if err := roundTrip(m, ask, answer); err != nil {
 			return err
 		}
 	}
-	run := map[string]func(*end, messenger, *trips) (func() error, error){direct: (*end).askDirect,
+	run := map[string]func(*end, messenger, *roundTrips) (func() error, error){direct: (*end).askDirect,
 		handed: (*end).askHanded, fetch: (*end).askHanded, pipelined: (*end).askPipelined}[e.Shape]
 	over, errs := make([]func() error, len(list)), make([]error, len(list))
-	c.begin()
+	c.startClock()
 	began := time.Now()
 	t := e.newTrips(len(list))
 	var wg sync.WaitGroup
@@ -228,19 +228,19 @@ func (e *end) askAll(list []messenger, c *cost, r *report, out io.Writer) error 
 		wg.Go(func() { over[i], errs[i] = run(e, m, &t[i]) })
 	}
 	wg.Wait()
-	r.trips(t, time.Since(began))
-	c.end(r)
+	r.sumTrips(t, time.Since(began))
+	c.stopClock(r)
 	for _, m := range list {
 		errs = append(errs, m.finish())
 	}
 	for _, f := range over { // the server ends none before it has heard of all
 		errs = append(errs, f())
 	}
-	return errors.Join(append(errs, r.print(out))...)
+	return errors.Join(append(errs, r.printJSON(out))...)
 }
 
-// trip is a request and its answer.
-func trip(m messenger, ask, answer []byte) error {
+// roundTrip is a request and its answer.
+func roundTrip(m messenger, ask, answer []byte) error {
 	if err := m.send(ask); err != nil {
 		return err
 	}
@@ -248,8 +248,8 @@ func trip(m messenger, ask, answer []byte) error {
 	return err
 }
 
-// ended waits for the end of m, which is next.
-func ended(m messenger, b []byte) error {
+// waitForEnd waits for the end of m, which is next.
+func waitForEnd(m messenger, b []byte) error {
 	if _, err := m.receive(b); err != io.EOF {
 		return fmt.Errorf("not the end: %w", err)
 	}
@@ -257,15 +257,15 @@ func ended(m messenger, b []byte) error {
 }
 
 // askDirect and the other two return how to wait for the end of the connection.
-func (e *end) askDirect(m messenger, t *trips) (func() error, error) {
-	ask, answer := make([]byte, e.ask()), make([]byte, e.Size)
-	over := func() error { return ended(m, answer) }
-	for now := time.Now(); t.more(now, t.n); {
-		if err := trip(m, ask, answer); err != nil {
+func (e *end) askDirect(m messenger, t *roundTrips) (func() error, error) {
+	ask, answer := make([]byte, e.requestSize()), make([]byte, e.Size)
+	over := func() error { return waitForEnd(m, answer) }
+	for now := time.Now(); t.wantsMore(now, t.n); {
+		if err := roundTrip(m, ask, answer); err != nil {
 			return over, err
 		}
 		after := time.Now()
-		t.add(after.Sub(now))
+		t.addTrip(after.Sub(now))
 		now = after
 	}
 	return over, nil
@@ -298,15 +298,15 @@ func handOver(m messenger, n int) (<-chan []byte, *error) {
 
 var errEarly = errors.New("the connection ended early")
 
-func (e *end) askHanded(m messenger, t *trips) (func() error, error) {
+func (e *end) askHanded(m messenger, t *roundTrips) (func() error, error) {
 	answers, failed := handOver(m, e.Size)
 	over := func() error {
 		for range answers {
 		}
 		return *failed
 	}
-	ask := make([]byte, e.ask())
-	for now := time.Now(); t.more(now, t.n); {
+	ask := make([]byte, e.requestSize())
+	for now := time.Now(); t.wantsMore(now, t.n); {
 		if err := m.send(ask); err != nil {
 			return over, err
 		}
@@ -314,13 +314,13 @@ func (e *end) askHanded(m messenger, t *trips) (func() error, error) {
 			return over, errors.Join(errEarly, *failed)
 		}
 		after := time.Now()
-		t.add(after.Sub(now))
+		t.addTrip(after.Sub(now))
 		now = after
 	}
 	return over, nil
 }
 
-func (e *end) askPipelined(m messenger, t *trips) (func() error, error) {
+func (e *end) askPipelined(m messenger, t *roundTrips) (func() error, error) {
 	began := time.Now()
 	var sent [window]atomic.Int64 // ns since began
 	places, done := make(chan struct{}, window), make(chan error, 1)
@@ -334,13 +334,13 @@ func (e *end) askPipelined(m messenger, t *trips) (func() error, error) {
 				done <- err
 				return
 			}
-			t.add(time.Since(began) - time.Duration(sent[i%window].Load()))
+			t.addTrip(time.Since(began) - time.Duration(sent[i%window].Load()))
 			<-places
 		}
 	}()
 	over := func() error { return <-done }
-	ask := make([]byte, e.ask())
-	for n, now := 0, began; t.more(now, n); n++ {
+	ask := make([]byte, e.requestSize())
+	for n, now := 0, began; t.wantsMore(now, n); n++ {
 		places <- struct{}{}
 		now = time.Now()
 		sent[n%window].Store(int64(now.Sub(began)))
@@ -354,17 +354,17 @@ func (e *end) askPipelined(m messenger, t *trips) (func() error, error) {
 	return over, nil
 }
 
-// change is the client of a load that changes. What the second half of each of the two loads yields
+// runChangingLoad is the client of a load that changes. What the second half of each of the two loads yields
 // counts.
-func (e *end) change(m messenger, c *cost, r *report, out io.Writer) error {
-	if err := trip(m, make([]byte, message), make([]byte, e.Size)); err != nil {
+func (e *end) runChangingLoad(m messenger, c *cost, r *report, out io.Writer) error {
+	if err := roundTrip(m, make([]byte, message), make([]byte, e.Size)); err != nil {
 		return err
 	}
-	c.begin()
+	c.startClock()
 	loads := []func() error{
-		func() (err error) { r.Messages, r.Seconds, err = e.load(m, 1, message); return err },
+		func() (err error) { r.Messages, r.Seconds, err = e.keepInFlight(m, 1, message); return err },
 		func() error {
-			n, seconds, err := e.load(m, window, mid)
+			n, seconds, err := e.keepInFlight(m, window, mid)
 			r.Bulk = float64(n) * mid / seconds / 1e9
 			return err
 		},
@@ -377,16 +377,16 @@ func (e *end) change(m messenger, c *cost, r *report, out io.Writer) error {
 			return err
 		}
 	}
-	c.end(r)
-	return errors.Join(m.finish(), ended(m, make([]byte, e.Size)), r.print(out))
+	c.stopClock(r)
+	return errors.Join(m.finish(), waitForEnd(m, make([]byte, e.Size)), r.printJSON(out))
 }
 
-// load has some messages of n octets under way at once, for half of the run, and counts those that
+// keepInFlight has some messages of n octets under way at once, for half of the run, and counts those that
 // are answered in the second half of that.
-func (e *end) load(m messenger, atOnce, n int) (count uint64, seconds float64, err error) {
+func (e *end) keepInFlight(m messenger, atOnce, n int) (count uint64, seconds float64, err error) {
 	ask, answer := make([]byte, n), make([]byte, e.Size)
 	began := time.Now()
-	half, whole := began.Add(e.duration()/4), began.Add(e.duration()/2)
+	half, whole := began.Add(e.runTime()/4), began.Add(e.runTime()/2)
 	var from time.Time
 	for out, more := 0, true; more || out > 0; {
 		for ; more && out < atOnce; out++ {
@@ -419,21 +419,21 @@ func (e *end) serveAll(list []messenger, c *cost, r *report, out io.Writer) erro
 	var wg sync.WaitGroup
 	for i, m := range list {
 		wg.Go(func() {
-			ask, answer := make([]byte, e.ask()), make([]byte, e.Size)
+			ask, answer := make([]byte, e.requestSize()), make([]byte, e.Size)
 			if _, errs[i] = m.receive(ask); errs[i] != nil {
 				return
 			}
 			if warm.Add(1) == int64(len(list)) {
-				c.begin()
+				c.startClock()
 			}
 			if errs[i] = m.send(answer); errs[i] == nil {
-				errs[i] = e.serve(m, ask, answer)
+				errs[i] = e.serveRequests(m, ask, answer)
 			}
-			over.Do(func() { c.end(r) })
+			over.Do(func() { c.stopClock(r) })
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(append(errs, r.print(out))...); err != nil {
+	if err := errors.Join(append(errs, r.printJSON(out))...); err != nil {
 		return err
 	}
 	for _, m := range list {
@@ -444,8 +444,8 @@ func (e *end) serveAll(list []messenger, c *cost, r *report, out io.Writer) erro
 	select {}
 }
 
-// serve answers requests until the end.
-func (e *end) serve(m messenger, ask, answer []byte) error {
+// serveRequests answers requests until the end.
+func (e *end) serveRequests(m messenger, ask, answer []byte) error {
 	if e.Shape != handed && e.Shape != fetch {
 		for {
 			if _, err := m.receive(ask); err != nil {
@@ -456,7 +456,7 @@ func (e *end) serve(m messenger, ask, answer []byte) error {
 			}
 		}
 	}
-	asks, failed := handOver(m, e.ask())
+	asks, failed := handOver(m, e.requestSize())
 	for range asks {
 		if err := m.send(answer); err != nil {
 			return err
@@ -482,22 +482,22 @@ func newCost(busy bool) *cost {
 	c := new(cost)
 	if busy {
 		c.beside = new(burner)
-		go c.beside.run()
+		go c.beside.burnCPU()
 	}
 	return c
 }
 
-func (c *cost) now() time.Duration {
+func (c *cost) processTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		panic(err) // it has no way to fail
 	}
-	return time.Duration(u.Utime.Nano()+u.Stime.Nano()) - c.beside.took()
+	return time.Duration(u.Utime.Nano()+u.Stime.Nano()) - c.beside.timeSpent()
 }
 
-func (c *cost) begin() { c.began = c.now() }
+func (c *cost) startClock() { c.began = c.processTime() }
 
-func (c *cost) end(r *report) { r.CPU = (c.now() - c.began).Seconds() }
+func (c *cost) stopClock(r *report) { r.CPU = (c.processTime() - c.began).Seconds() }
 
 // burner is a goroutine that computes beside. It may move between threads, and others may run in
 // between, so its processor time is counted as the least that a unit of work has taken, for each of
@@ -506,14 +506,14 @@ type burner struct {
 	spent atomic.Int64 // ns
 }
 
-func (l *burner) took() time.Duration {
+func (l *burner) timeSpent() time.Duration {
 	if l == nil {
 		return 0
 	}
 	return time.Duration(l.spent.Load())
 }
 
-func (l *burner) run() {
+func (l *burner) burnCPU() {
 	x, least := uint64(1), time.Hour
 	for x != 0 { // it never is
 		before := time.Now()

@@ -12,7 +12,7 @@ import (
 )
 
 // rdmaEnd is one end of a QP. In the shape channel a goroutine hands its completions to a worker;
-// those of direct are with cqEnds.
+// those of direct are with sharedCQ.
 type rdmaEnd struct {
 	*end
 	qp     *rdma.QP
@@ -30,8 +30,8 @@ const (
 	mark      = 2 // octets of the Sends before and after the measurement
 )
 
-// room is how long a receive buffer is.
-func (e *rdmaEnd) room() int {
+// recvBufferSize is how long a receive buffer is.
+func (e *rdmaEnd) recvBufferSize() int {
 	if e.Verb == "send" {
 		return max(e.Size, mark)
 	}
@@ -48,24 +48,24 @@ func playRDMA(e *end, out io.Writer) error {
 	var rep report
 	c := newCost(e.Busy)
 	if e.Shape == direct {
-		err = newCQEnds(list, cq).play(c, &rep)
+		err = newCQEnds(list, cq).runEnd(c, &rep)
 	} else {
-		err = list[0].play(cq, c, &rep)
+		err = list[0].runEnd(cq, c, &rep)
 	}
 	if err == nil {
-		err = rep.print(out)
+		err = rep.printJSON(out)
 	}
 	if err == nil && e.Server {
-		if err = list[0].mark(); err == nil {
+		if err = list[0].postMark(); err == nil {
 			select {}
 		}
 	}
 	return err
 }
 
-// play has a goroutine wait for completions and a worker see to them.
-func (e *rdmaEnd) play(cq *rdma.CQ, c *cost, r *report) error {
-	go e.complete(cq)
+// runEnd has a goroutine wait for completions and a worker see to them.
+func (e *rdmaEnd) runEnd(cq *rdma.CQ, c *cost, r *report) error {
+	go e.pollCompletions(cq)
 	if e.Server {
 		return e.answerAll(c, r)
 	}
@@ -75,7 +75,7 @@ func (e *rdmaEnd) play(cq *rdma.CQ, c *cost, r *report) error {
 // rdmaEnds connects a QP for each connection, each over an association of its own. All complete on
 // one CQ.
 func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) {
-	link, err := e.open()
+	link, err := e.openLink()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +83,7 @@ func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if cq, err = dev.CreateCQ(512 * e.conns()); err != nil {
+	if cq, err = dev.CreateCQ(512 * e.numConns()); err != nil {
 		return nil, nil, err
 	}
 	var l *rdma.Listener
@@ -95,9 +95,9 @@ func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) 
 			return nil, nil, err
 		}
 	}
-	for range e.conns() {
+	for range e.numConns() {
 		r := &rdmaEnd{end: e, wcs: make(chan rdma.WC, queued)}
-		if err = r.connect(dev, cq, l); err != nil {
+		if err = r.connectQP(dev, cq, l); err != nil {
 			return nil, nil, err
 		}
 		list = append(list, r)
@@ -105,9 +105,9 @@ func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) 
 	return list, cq, nil
 }
 
-func (e *rdmaEnd) connect(dev *rdma.Device, cq *rdma.CQ, l *rdma.Listener) (err error) {
+func (e *rdmaEnd) connectQP(dev *rdma.Device, cq *rdma.CQ, l *rdma.Listener) (err error) {
 	pd := dev.AllocPD()
-	e.mr, err = pd.Register(make([]byte, 2*e.Size+rdmaRecvs*e.room()),
+	e.mr, err = pd.Register(make([]byte, 2*e.Size+rdmaRecvs*e.recvBufferSize()),
 		rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead, nil)
 	if err != nil {
 		return err
@@ -117,25 +117,26 @@ func (e *rdmaEnd) connect(dev *rdma.Device, cq *rdma.CQ, l *rdma.Listener) (err 
 		return err
 	}
 	for i := range rdmaRecvs {
-		e.recvs[i] = rdma.RecvWR{ID: uint64(i), SGL: []rdma.SGE{e.mr.SGE(2*e.Size+i*e.room(), e.room())}}
-		if err := e.recv(uint64(i)); err != nil {
+		e.recvs[i] = rdma.RecvWR{ID: uint64(i),
+			SGL: []rdma.SGE{e.mr.SGE(2*e.Size+i*e.recvBufferSize(), e.recvBufferSize())}}
+		if err := e.postRecv(uint64(i)); err != nil {
 			return err
 		}
 	}
 	own := binary.BigEndian.AppendUint32(nil, uint32(e.mr.STag()))
-	theirs, err := e.meet(l, own)
+	theirs, err := e.exchangePrivateData(l, own)
 	if err == nil && len(theirs) != len(own) {
 		err = fmt.Errorf("private data of %d octets", len(theirs))
 	}
 	if err == nil {
 		e.remote = rdma.STag(binary.BigEndian.Uint32(theirs))
-		e.wrs = e.requests()
+		e.wrs = e.buildRequests()
 	}
 	return err
 }
 
-// meet exchanges private data with the peer.
-func (e *rdmaEnd) meet(l *rdma.Listener, own []byte) ([]byte, error) {
+// exchangePrivateData exchanges private data with the peer.
+func (e *rdmaEnd) exchangePrivateData(l *rdma.Listener, own []byte) ([]byte, error) {
 	ctx := context.Background()
 	if !e.Server {
 		return e.qp.Connect(ctx, netip.AddrPortFrom(e.Remote, rdma.DefaultPort), own)
@@ -147,18 +148,18 @@ func (e *rdmaEnd) meet(l *rdma.Listener, own []byte) ([]byte, error) {
 	return req.PrivateData(), req.Accept(e.qp, own)
 }
 
-// complete is the goroutine that waits for completions.
-func (e *rdmaEnd) complete(cq *rdma.CQ) {
+// pollCompletions is the goroutine that waits for completions.
+func (e *rdmaEnd) pollCompletions(cq *rdma.CQ) {
 	defer close(e.wcs)
-	e.failed = completions(cq, func(wc *rdma.WC) (bool, error) {
+	e.failed = forEachCompletion(cq, func(wc *rdma.WC) (bool, error) {
 		e.wcs <- *wc
 		return true, nil
 	})
 }
 
-// completions calls f for each, until it says that this is all: what is polled already is of no
+// forEachCompletion calls f for each, until it says that this is all: what is polled already is of no
 // interest then.
-func completions(cq *rdma.CQ, f func(*rdma.WC) (more bool, err error)) error {
+func forEachCompletion(cq *rdma.CQ, f func(*rdma.WC) (more bool, err error)) error {
 	var wcs [64]rdma.WC
 	for {
 		if err := cq.Wait(context.Background()); err != nil {
@@ -179,14 +180,14 @@ func completions(cq *rdma.CQ, f func(*rdma.WC) (more bool, err error)) error {
 	}
 }
 
-func (e *rdmaEnd) recv(i uint64) error { return e.qp.PostRecv(&e.recvs[i]) }
+func (e *rdmaEnd) postRecv(i uint64) error { return e.qp.PostRecv(&e.recvs[i]) }
 
-func (e *rdmaEnd) mark() error {
+func (e *rdmaEnd) postMark() error {
 	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Unsignaled, Inline: make([]byte, mark)})
 }
 
-// requests are what is posted for each message.
-func (e *rdmaEnd) requests() []rdma.SendWR {
+// buildRequests are what is posted for each message.
+func (e *rdmaEnd) buildRequests() []rdma.SendWR {
 	data := []rdma.SGE{e.mr.SGE(0, e.Size)}
 	switch e.Verb {
 	case "send":
@@ -200,75 +201,75 @@ func (e *rdmaEnd) requests() []rdma.SendWR {
 	return []rdma.SendWR{{Op: rdma.OpRead, SGL: []rdma.SGE{e.mr.SGE(e.Size, e.Size)}, RemoteSTag: e.remote}}
 }
 
-func (e *rdmaEnd) post() error {
+func (e *rdmaEnd) postRequests() error {
 	_, err := e.qp.PostSendList(e.wrs)
 	return err
 }
 
-// next is the next completion. Its receive buffer is posted again.
-func (e *rdmaEnd) next() (rdma.WC, error) {
+// nextCompletion is the next completion. Its receive buffer is posted again.
+func (e *rdmaEnd) nextCompletion() (rdma.WC, error) {
 	wc, ok := <-e.wcs
 	if !ok {
 		return wc, e.failed
 	}
 	if wc.Opcode == rdma.WCRecv {
-		return wc, e.recv(wc.ID)
+		return wc, e.postRecv(wc.ID)
 	}
 	return wc, nil
 }
 
-// exchange is a mark, and the peer's.
-func (e *rdmaEnd) exchange() error {
-	if err := e.mark(); err != nil {
+// exchangeMarks is a mark, and the peer's.
+func (e *rdmaEnd) exchangeMarks() error {
+	if err := e.postMark(); err != nil {
 		return err
 	}
-	_, err := e.next()
+	_, err := e.nextCompletion()
 	return err
 }
 
 func (e *rdmaEnd) askAll(c *cost, r *report) error {
-	if err := e.exchange(); err != nil {
+	if err := e.exchangeMarks(); err != nil {
 		return err
 	}
-	c.begin()
+	c.startClock()
 	began := time.Now()
 	list := e.newTrips(1)
 	t := &list[0]
-	for now := began; t.more(now, t.n); {
-		if err := e.post(); err != nil {
+	for now := began; t.wantsMore(now, t.n); {
+		if err := e.postRequests(); err != nil {
 			return err
 		}
-		if _, err := e.next(); err != nil {
+		if _, err := e.nextCompletion(); err != nil {
 			return err
 		}
 		after := time.Now()
-		t.add(after.Sub(now))
+		t.addTrip(after.Sub(now))
 		now = after
 	}
-	r.trips(list, time.Since(began))
-	c.end(r)
-	return e.exchange()
+	r.sumTrips(list, time.Since(began))
+	c.stopClock(r)
+	return e.exchangeMarks()
 }
 
 // answerAll ends after the second mark, which playRDMA answers.
 func (e *rdmaEnd) answerAll(c *cost, r *report) error {
 	for marks := 0; ; {
-		wc, err := e.next()
+		wc, err := e.nextCompletion()
 		if err != nil {
 			return err
 		}
 		if wc.ByteLen != mark {
-			if err := e.post(); err != nil {
+			if err := e.postRequests(); err != nil {
 				return err
 			}
 			continue
 		}
 		if marks++; marks == 2 {
-			c.end(r)
+			c.stopClock(r)
 			return nil
 		}
-		c.begin()
-		if err := e.mark(); err != nil {
+		c.startClock()
+		if err := e.postMark(); err != nil {
 			return err
 		}
 	}

@@ -39,8 +39,8 @@ type spec struct {
 	Socket bool `json:"socket,omitempty"`
 }
 
-// others is how many processes compute beside.
-func (s spec) others() int {
+// numBusyProcs is how many processes compute beside.
+func (s spec) numBusyProcs() int {
 	switch {
 	case s.Crowd:
 		return 2 * runtime.NumCPU()
@@ -75,16 +75,16 @@ func (s spec) String() string {
 		words = append(words, s.Net)
 	}
 	if s.Size > 0 {
-		words = append(words, size(s.Size))
+		words = append(words, formatSize(s.Size))
 	}
 	if s.PathMTU > 0 {
 		words = append(words, fmt.Sprintf("MTU=%d", s.PathMTU))
 	}
 	if s.Buffer > 0 {
-		words = append(words, "buffer="+size(s.Buffer))
+		words = append(words, "buffer="+formatSize(s.Buffer))
 	}
 	if s.Memory > 0 {
-		words = append(words, "memory="+size(s.Memory))
+		words = append(words, "memory="+formatSize(s.Memory))
 	}
 	if s.QPs > 1 {
 		words = append(words, fmt.Sprintf("QPs=%d", s.QPs))
@@ -114,8 +114,8 @@ func (s spec) String() string {
 	return strings.Join(words, " ")
 }
 
-// size writes octets as people do.
-func size(n int) string {
+// formatSize writes octets as people do.
+func formatSize(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
 		return fmt.Sprintf("%dM", n>>20)
@@ -136,4 +136,4 @@ type end struct {
 	Host netip.Prefix `json:"host,omitzero"`
 }
 
-func (e *end) duration() time.Duration { return time.Duration(e.Seconds * float64(time.Second)) }
+func (e *end) runTime() time.Duration { return time.Duration(e.Seconds * float64(time.Second)) }

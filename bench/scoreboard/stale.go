@@ -18,29 +18,29 @@ type history struct {
 
 func newHistory() *history { return &history{known: make(map[string]bool)} }
 
-// stale reports whether what specs measure has changed since commit, or may have. No specs: nothing
+// isStale reports whether what specs measure has changed since commit, or may have. No specs: nothing
 // measures it any more.
-func (h *history) stale(commit string, about []spec) bool {
+func (h *history) isStale(commit string, about []spec) bool {
 	if len(about) == 0 || strings.HasSuffix(commit, machine.Dirty) || strings.HasPrefix(commit, "-") {
 		return true
 	}
 	var paths []string
 	for _, s := range about {
-		paths = append(paths, s.folders()...)
+		paths = append(paths, s.codeFolders()...)
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 	key := commit + " " + strings.Join(paths, " ")
 	old, ok := h.known[key]
 	if !ok {
-		old = changed(commit, paths)
+		old = codeChanged(commit, paths)
 		h.known[key] = old
 	}
 	return old
 }
 
-// changed reports whether a line of code in one of paths is not as it was in commit.
-func changed(commit string, paths []string) bool {
+// codeChanged reports whether a line of code in one of paths is not as it was in commit.
+func codeChanged(commit string, paths []string) bool {
 	if exec.Command("git", "merge-base", "--is-ancestor", commit, "HEAD").Run() != nil {
 		return true // of another history, or none
 	}
@@ -59,9 +59,9 @@ var below = []string{
 	"internal/portregistry", "internal/prefetch", "internal/quota", "internal/sparse",
 }
 
-// folders are those of the code that a spec measures, as git has them. Programs of others have
+// codeFolders are those of the code that a spec measures, as git has them. Programs of others have
 // none.
-func (s spec) folders() (list []string) {
+func (s spec) codeFolders() (list []string) {
 	add := func(dirs ...string) {
 		for _, d := range dirs {
 			list = append(list, ":(top,glob)"+d+"/**/*.go", ":(top,glob)"+d+"/**/*.s")

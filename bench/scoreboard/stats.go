@@ -26,16 +26,16 @@ func spreadOf(v []float64) (s spread, ok bool) {
 // quantity is a number that a run yields.
 type quantity func(f *figures) (v float64, ok bool)
 
-func throughput(f *figures) (float64, bool) { return f.GBps, f.GBps > 0 }         // GB/s
-func latency(f *figures) (float64, bool)    { return f.P50, f.P50 > 0 }           // us
-func processor(f *figures) (float64, bool)  { return f.cpuPerGB(), f.Octets > 0 } // s/GB
+func throughputOf(f *figures) (float64, bool)  { return f.GBps, f.GBps > 0 }         // GB/s
+func medianLatency(f *figures) (float64, bool) { return f.P50, f.P50 > 0 }           // us
+func cpuPerOctet(f *figures) (float64, bool)   { return f.cpuPerGB(), f.Octets > 0 } // s/GB
 
 // Of shapes and growth.
-func tail(f *figures) (float64, bool)    { return f.P99, f.P99 > 0 }         // us
-func rate(f *figures) (float64, bool)    { return f.Rate, f.Rate > 0 }       // round trips a second
-func tripCPU(f *figures) (float64, bool) { return f.TripCPU, f.TripCPU > 0 } // us
+func latencyP99(f *figures) (float64, bool)  { return f.P99, f.P99 > 0 }         // us
+func messageRate(f *figures) (float64, bool) { return f.Rate, f.Rate > 0 }       // round trips a second
+func tripCPU(f *figures) (float64, bool)     { return f.TripCPU, f.TripCPU > 0 } // us
 
-func grew(of func(g *grown) float64) quantity {
+func growthQuantity(of func(g *growthResult) float64) quantity {
 	return func(f *figures) (float64, bool) {
 		if f.Growth == nil {
 			return 0, false
@@ -46,17 +46,17 @@ func grew(of func(g *grown) float64) quantity {
 }
 
 var (
-	setups    = grew(func(g *grown) float64 { return g.Setups })
-	heapEach  = grew(func(g *grown) float64 { return g.Heap })
-	stackEach = grew(func(g *grown) float64 { return g.Stack })
-	idleCPU   = grew(func(g *grown) float64 { return g.Idle })
-	beats     = grew(func(g *grown) float64 { return g.Beats })
-	beatCPU   = grew(func(g *grown) float64 { return g.BeatCPU })
-	restart   = grew(func(g *grown) float64 { return g.Restart })
+	setups    = growthQuantity(func(g *growthResult) float64 { return g.Setups })
+	heapEach  = growthQuantity(func(g *growthResult) float64 { return g.Heap })
+	stackEach = growthQuantity(func(g *growthResult) float64 { return g.Stack })
+	idleCPU   = growthQuantity(func(g *growthResult) float64 { return g.Idle })
+	beats     = growthQuantity(func(g *growthResult) float64 { return g.Beats })
+	beatCPU   = growthQuantity(func(g *growthResult) float64 { return g.BeatCPU })
+	restart   = growthQuantity(func(g *growthResult) float64 { return g.Restart })
 )
 
-// allocations are those of the end that makes more of them for a message.
-func allocations(f *figures) (v float64, ok bool) {
+// allocsPerMessage are those of the end that makes more of them for a message.
+func allocsPerMessage(f *figures) (v float64, ok bool) {
 	for _, a := range f.Allocs {
 		if a != nil {
 			v, ok = max(v, *a), true
@@ -65,8 +65,8 @@ func allocations(f *figures) (v float64, ok bool) {
 	return v, ok
 }
 
-// values are a quantity of a spec, one for each round, NaN where there is none.
-func (bd *board) values(s spec, q quantity) []float64 {
+// valuesOf are a quantity of a spec, one for each round, NaN where there is none.
+func (bd *board) valuesOf(s spec, q quantity) []float64 {
 	var list []float64
 	for _, f := range bd.Results[s.String()] {
 		v := math.NaN()
@@ -80,16 +80,16 @@ func (bd *board) values(s spec, q quantity) []float64 {
 	return list
 }
 
-// spread sums the rounds of one spec up.
-func (bd *board) spread(s spec, q quantity) (spread, bool) {
-	return spreadOf(slices.DeleteFunc(bd.values(s, q), math.IsNaN))
+// spreadOf sums the rounds of one spec up.
+func (bd *board) spreadOf(s spec, q quantity) (spread, bool) {
+	return spreadOf(slices.DeleteFunc(bd.valuesOf(s, q), math.IsNaN))
 }
 
-// best is the spec with the highest median throughput: the configuration that suits a peer best.
-func (bd *board) best(list []spec) spec {
+// bestThroughput is the spec with the highest median throughput: the configuration that suits a peer best.
+func (bd *board) bestThroughput(list []spec) spec {
 	best, top := list[0], -1.0
 	for _, s := range list {
-		if v, ok := bd.spread(s, throughput); ok && v.Median > top {
+		if v, ok := bd.spreadOf(s, throughputOf); ok && v.Median > top {
 			best, top = s, v.Median
 		}
 	}

@@ -32,11 +32,11 @@ type outcome struct {
 }
 
 func atLeast(target int, bound float64, what string, num spec, den ...spec) check {
-	return check{target: target, what: what, q: throughput, num: num, den: den, bound: bound}
+	return check{target: target, what: what, q: throughputOf, num: num, den: den, bound: bound}
 }
 
-func slower(bound float64, what string, num, den spec) check {
-	return check{target: 5, what: what, q: latency, num: num, den: []spec{den}, bound: bound, atMost: true}
+func latencyCheck(bound float64, what string, num, den spec) check {
+	return check{target: 5, what: what, q: medianLatency, num: num, den: []spec{den}, bound: bound, atMost: true}
 }
 
 // targets are what checks hold, by number. 7 and 8 are no ratios: make bench, make conformance and
@@ -58,72 +58,80 @@ var targets = []string{
 	15: "go-diameter beside itself over TCP",
 }
 
-// checks are the project's targets, each with a name of its own.
-func checks() (list []check) {
-	raw, udp, veth, tun := ddp("write", "raw", lo64K, big), ddp("write", "udp", lo1500, big),
-		ddp("write", "raw", veth1500, big), ddp("write", "tun", tun1500, big)
-	loop := ddp("write", "raw", lo1500, big)
+// allChecks are the project's targets, each with a name of its own.
+func allChecks() (list []check) {
+	raw, udp, veth, tun := ddpbenchSpec("write", "raw", lo64K, big), ddpbenchSpec("write", "udp", lo1500, big),
+		ddpbenchSpec("write", "raw", veth1500, big), ddpbenchSpec("write", "tun", tun1500, big)
+	loop := ddpbenchSpec("write", "raw", lo1500, big)
 	list = append(list,
 		atLeast(1, 0.75, "RDMA Write of 1M over raw, 64K packets, to its pump", raw, pumpOver("raw", lo64K)),
 		atLeast(1, 0.75,
-			"RDMA Write of 1M over raw from and to 64 MiB of memory, to a pump that goes through as much", cold(raw),
-			cold(pumpOver("raw", lo64K))),
-		atLeast(1, 1, "RDMA Write of 1M over raw to iperf3, one stream, default size", raw, iperf(lo64K, 0)),
+			"RDMA Write of 1M over raw from and to 64 MiB of memory, to a pump that goes through as much",
+			withColdMemory(raw),
+			withColdMemory(pumpOver("raw", lo64K))),
+		atLeast(1, 1, "RDMA Write of 1M over raw to iperf3, one stream, default size", raw, iperfSpec(lo64K, 0)),
 		atLeast(2, 0.85, "RDMA Write of 1M over udp, MTU 1500, to its pump", udp, pumpOver("udp", lo1500)),
 		atLeast(2, 0.65,
-			"RDMA Write of 1M over udp from and to 64 MiB of memory, to a pump that goes through as much", cold(udp),
-			cold(pumpOver("udp", lo1500))),
-		atLeast(2, 20, "RDMA Write of 1M over udp to libusrsctp over UDP", udp, usrsctp("udp", lo1500, big)...),
-		atLeast(2, 1, "RDMA Write of 1M over udp to iperf3 at MTU 1500", udp, iperf(lo1500, 0)),
+			"RDMA Write of 1M over udp from and to 64 MiB of memory, to a pump that goes through as much",
+			withColdMemory(udp),
+			withColdMemory(pumpOver("udp", lo1500))),
+		atLeast(2, 20, "RDMA Write of 1M over udp to libusrsctp over UDP", udp, usrsctpSpecs("udp", lo1500, big)...),
+		atLeast(2, 1, "RDMA Write of 1M over udp to iperf3 at MTU 1500", udp, iperfSpec(lo1500, 0)),
 		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, veth, to its pump", veth, pumpOver("raw", veth1500)),
 		atLeast(3, 2.3, "RDMA Write of 1M over raw, MTU 1500, veth, to libusrsctp over raw", veth,
-			usrsctp("raw", veth1500, big)...),
+			usrsctpSpecs("raw", veth1500, big)...),
 		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, loopback, to its pump", loop, pumpOver("raw", lo1500)),
 		atLeast(3, 2.3, "RDMA Write of 1M over raw, MTU 1500, loopback, to libusrsctp over raw, which works "+
-			"over veth only", loop, usrsctp("raw", veth1500, big)...),
+			"over veth only", loop, usrsctpSpecs("raw", veth1500, big)...),
 		atLeast(3, 0.7, "RDMA Write of 1M over tun, MTU 1500, to its pump", tun, pumpOver("tun", tun1500)),
-		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to pion/sctp", messages("udp", lo1500, mid), pionOver(mid)),
-		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to libusrsctp", messages("udp", lo1500, mid),
-			usrsctp("udp", lo1500, mid)...),
+		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to pion/sctp", sctpSpec("udp", lo1500, mid), pionOver(mid)),
+		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to libusrsctp", sctpSpec("udp", lo1500, mid),
+			usrsctpSpecs("udp", lo1500, mid)...),
 		atLeast(4, 4, "messages of 64K over raw, 64K packets, to libusrsctp at its best MTU",
-			messages("raw", veth64K, mid), usrsctpForced(veth64K, mid)...),
+			sctpSpec("raw", veth64K, mid), usrsctpForced(veth64K, mid)...),
 	)
 	for _, l := range []struct{ link, net string }{{"raw", lo64K}, {"udp", lo1500}} {
-		b := bare(l.link, l.net)
-		verb := func(v string) spec { return pingPong(ddp(v, l.link, l.net, tiny)) }
+		b := bareLinkPingPong(l.link, l.net)
+		verb := func(v string) spec { return pingPong(ddpbenchSpec(v, l.link, l.net, tiny)) }
 		list = append(list,
-			slower(1.3, "Send of 64 octets over "+l.link+" to the bare ping-pong, both blocking",
-				blocked(verb("send")), blocked(b)),
-			slower(1.3, "Write with notification over "+l.link+", both blocking", blocked(verb("write")), blocked(b)),
-			slower(2, "Send over "+l.link+", both as by default, polling for 40 us at most", verb("send"), b),
-			slower(2, "Write with notification over "+l.link+", both as by default", verb("write"), b),
-			slower(2, "Send over "+l.link+", both polling", polled(verb("send")), polled(b)),
-			slower(2, "Write with notification over "+l.link+", both polling", polled(verb("write")), polled(b)),
-			slower(1.2, "Read over "+l.link+" to Send, a round trip each", verb("read"), verb("send")),
+			latencyCheck(1.3, "Send of 64 octets over "+l.link+" to the bare ping-pong, both blocking",
+				withBlocking(verb("send")), withBlocking(b)),
+			latencyCheck(1.3, "Write with notification over "+l.link+", both blocking", withBlocking(verb("write")),
+				withBlocking(b)),
+			latencyCheck(2, "Send over "+l.link+", both as by default, polling for 40 us at most", verb("send"), b),
+			latencyCheck(2, "Write with notification over "+l.link+", both as by default", verb("write"), b),
+			latencyCheck(2, "Send over "+l.link+", both polling", withPolling(verb("send")), withPolling(b)),
+			latencyCheck(2, "Write with notification over "+l.link+", both polling", withPolling(verb("write")),
+				withPolling(b)),
+			latencyCheck(1.2, "Read over "+l.link+" to Send, a round trip each", verb("read"), verb("send")),
 		)
 	}
 	for _, w := range []spec{raw, udp} {
 		// Receive buffers take more memory than a Write's target: all three go through as much
 		// here.
-		write, read, send := cold(w), cold(ddp("read", w.Link, w.Net, big)), cold(ddp("send", w.Link, w.Net, big))
+		write, read, send := withColdMemory(w), withColdMemory(ddpbenchSpec("read", w.Link, w.Net, big)),
+			withColdMemory(ddpbenchSpec("send", w.Link, w.Net, big))
 		pump := pumpOver(w.Link, w.Net)
 		list = append(list,
 			atLeast(6, 0.9, "Read of 1M to Write over "+w.Link+", 64 MiB of memory each", read, write),
 			atLeast(6, 0.85, "Send of 1M to Write over "+w.Link+", 64 MiB of memory each", send, write),
-			together("both directions together to one over "+w.Link+", or as much as the pump, less 5 %", w, pump),
-			together("both directions over "+w.Link+" from and to 64 MiB of memory, or as much as the pump, less 5 %",
-				write, cold(pump)),
+			bothDirectionsCheck("both directions together to one over "+w.Link+", or as much as the pump, less 5 %",
+				w, pump),
+			bothDirectionsCheck("both directions over "+w.Link+
+				" from and to 64 MiB of memory, or as much as the pump, less 5 %",
+				write, withColdMemory(pump)),
 		)
 	}
 	list = append(list,
-		atLeast(6, 0.95, "64 QPs to one, 64 MiB of memory each", cold(qps(raw, 64)), cold(raw)),
-		check{target: 6, what: "processor time of both sides for an octet to iperf3's", q: processor, num: raw,
-			den: []spec{iperf(lo64K, 0)}, bound: 1.5, atMost: true},
+		atLeast(6, 0.95, "64 QPs to one, 64 MiB of memory each", withColdMemory(withQPs(raw, 64)), withColdMemory(raw)),
+		check{target: 6, what: "processor time of both sides for an octet to iperf3's", q: cpuPerOctet, num: raw,
+			den: []spec{iperfSpec(lo64K, 0)}, bound: 1.5, atMost: true},
 	)
 	list = append(list, shapeChecks()...)
-	for _, s := range []spec{ddp("write", "raw", lo64K, mid), ddp("write", "udp", lo1500, mid),
-		messages("raw", lo64K, mid), messages("udp", lo1500, mid)} {
-		list = append(list, check{target: 6, what: "allocations for a message, " + s.String(), q: allocations, num: s,
+	for _, s := range []spec{ddpbenchSpec("write", "raw", lo64K, mid), ddpbenchSpec("write", "udp", lo1500, mid),
+		sctpSpec("raw", lo64K, mid), sctpSpec("udp", lo1500, mid)} {
+		list = append(list, check{target: 6, what: "allocations for a message, " + s.String(), q: allocsPerMessage,
+			num:   s,
 			bound: allocated, atMost: true})
 	}
 	return list
@@ -138,12 +146,12 @@ func shapeChecks() (list []check) {
 	}
 	least := func(target int, bound float64, pair []spec) {
 		list = append(list, check{target: target, what: fmt.Sprintf("round trips a second of %s to %s", pair[1],
-			pair[0]), q: rate, num: pair[1], den: pair[:1], bound: bound})
+			pair[0]), q: messageRate, num: pair[1], den: pair[:1], bound: bound})
 	}
 	// In these parts each spec of ours stands behind that of TCP.
 	for target, names := range map[int][]string{9: {"b", "g"}, 10: {"c", "d"}, 11: {"a"}, 12: {"e", "f", "h", "i"},
 		15: {"j"}} {
-		for _, p := range parts() {
+		for _, p := range allParts() {
 			if !slices.Contains(names, p.name) {
 				continue
 			}
@@ -154,22 +162,22 @@ func shapeChecks() (list []check) {
 			for pair := range slices.Chunk(p.specs, step) {
 				switch target {
 				case 9:
-					to(target, "p50", latency, 1.5, 15, pair)
-					to(target, "p99", tail, 1.5, 50, pair)
+					to(target, "p50", medianLatency, 1.5, 15, pair)
+					to(target, "p99", latencyP99, 1.5, 50, pair)
 				case 10:
-					if pair[1].conns() > 1 {
+					if pair[1].numConns() > 1 {
 						least(target, 1, pair)
 						to(target, "processor time a round trip", tripCPU, 1.25, 0, pair)
 					}
 				case 11:
-					to(target, "p50", latency, 1.3, 0, pair)
-					to(target, "p50", latency, 2, 0, []spec{pair[2], pair[1]})
+					to(target, "p50", medianLatency, 1.3, 0, pair)
+					to(target, "p50", medianLatency, 2, 0, []spec{pair[2], pair[1]})
 				case 12:
 					least(target, 1, pair)
 					to(target, "processor time a round trip", tripCPU, 1.5, 0, pair)
 				case 15:
 					bound := 1.0
-					if pair[1].Shape == direct && pair[1].conns() == 1 {
+					if pair[1].Shape == direct && pair[1].numConns() == 1 {
 						bound = 0.67
 					}
 					least(target, bound, pair)
@@ -179,27 +187,28 @@ func shapeChecks() (list []check) {
 	}
 	slices.SortStableFunc(list, func(a, b check) int { return a.target - b.target })
 	for _, p := range twoLinks {
-		from, to := shape("sctp", toBulk, p.link, p.net), shape("sctp", toDirect, p.link, p.net)
+		from, to := shapeSpec("sctp", toBulk, p.link, p.net), shapeSpec("sctp", toDirect, p.link, p.net)
 		list = append(list,
-			check{target: 14, what: "round trips over " + p.link + " a second after bulk, to those before", q: rate,
+			check{target: 14, what: "round trips over " + p.link + " a second after bulk, to those before",
+				q:   messageRate,
 				num: to, den: []spec{from}, bound: 0.9},
 			check{target: 14, what: "bulk over " + p.link + " a second after ping-pong, to that before",
-				q: throughput, num: from, den: []spec{to}, bound: 0.9})
+				q: throughputOf, num: from, den: []spec{to}, bound: 0.9})
 	}
 	for _, link := range []string{"mem", "udp"} {
-		least(13, 0.7, []spec{grow(link, underWay, false), grow(link, crowd, false)})
-		least(13, 0.5, []spec{grow(link, underWay, true), grow(link, throng, true)})
+		least(13, 0.7, []spec{growthSpec(link, underWay, false), growthSpec(link, crowd, false)})
+		least(13, 0.5, []spec{growthSpec(link, underWay, true), growthSpec(link, throng, true)})
 	}
 	return append(list,
 		check{target: 13, what: "processor time of 1,000 idle associations without heartbeats, ms a second",
-			q: idleCPU, num: many(idle, "udp", idlers, noBeats), bound: 2, atMost: true},
+			q: idleCPU, num: manyAssocsSpec(idle, "udp", idlers, noBeats), bound: 2, atMost: true},
 		check{target: 13, what: "processor time of 1,000 idle associations for a heartbeat, us", q: beatCPU,
-			num: many(idle, "udp", idlers, beat(idlers)), bound: 20, atMost: true})
+			num: manyAssocsSpec(idle, "udp", idlers, heartbeatInterval(idlers)), bound: 20, atMost: true})
 }
 
-// together wants of both directions of w what two processors should give, or what they give to a
+// bothDirectionsCheck wants of both directions of w what two processors should give, or what they give to a
 // pump that goes through as much memory.
-func together(what string, w, pump spec) check {
+func bothDirectionsCheck(what string, w, pump spec) check {
 	allowed := atLeast(6, 0, "", bothWays(pump), pump)
 	c := atLeast(6, 1.3, what, bothWays(w), w)
 	c.allowed = &allowed
@@ -214,59 +223,59 @@ const allocated = 0.05
 // same: single rounds scatter by two tenths, their medians by about this.
 const slack = 0.05
 
-// ratio is what a check comes to, and how many rounds do not count as the processors were moved.
-func (c *check) ratio(bd *board) (r spread, moved int, ok bool) {
+// ratioOn is what a check comes to, and how many rounds do not count as the processors were moved.
+func (c *check) ratioOn(bd *board) (r spread, moved int, ok bool) {
 	if len(c.den) == 0 {
-		r, ok = bd.spread(c.num, c.q)
+		r, ok = bd.spreadOf(c.num, c.q)
 		return r, 0, ok
 	}
-	list, moved := bd.compared(c.num, bd.best(c.den), c.q, quotient)
+	list, moved := bd.compareRounds(c.num, bd.bestThroughput(c.den), c.q, divide)
 	r, ok = spreadOf(list)
 	return r, moved, ok
 }
 
-func (c *check) outcome(bd *board) outcome {
+func (c *check) outcomeOn(bd *board) outcome {
 	o := outcome{Target: c.target, What: c.what, Bound: c.bound, AtMost: c.atMost, More: c.more}
 	if c.allowed != nil {
-		if a, _, ok := c.allowed.ratio(bd); ok {
+		if a, _, ok := c.allowed.ratioOn(bd); ok {
 			o.Bound = math.Min(o.Bound, a.Median*(1-slack))
 		}
 	}
-	r, moved, ok := c.ratio(bd)
+	r, moved, ok := c.ratioOn(bd)
 	if !ok {
 		return o
 	}
 	o.Ratio, o.Moved = &r, moved
 	if c.atMost {
-		o.Met = r.Median <= o.Bound || c.more > 0 && c.within(bd)
+		o.Met = r.Median <= o.Bound || c.more > 0 && c.isAllowedDifference(bd)
 	} else {
 		o.Met = r.Median >= o.Bound
 	}
 	return o
 }
 
-// within reports whether the difference is allowed, whatever the ratio.
-func (c *check) within(bd *board) bool {
-	list, _ := bd.compared(c.num, c.den[0], c.q, difference)
+// isAllowedDifference reports whether the difference is allowed, whatever the ratio.
+func (c *check) isAllowedDifference(bd *board) bool {
+	list, _ := bd.compareRounds(c.num, c.den[0], c.q, subtract)
 	d, ok := spreadOf(list)
 	return ok && d.Median <= c.more
 }
 
-// specs are what a check is about.
-func (c *check) specs() []spec {
+// specsCompared are what a check is about.
+func (c *check) specsCompared() []spec {
 	list := append([]spec{c.num}, c.den...)
 	if c.allowed != nil {
-		list = append(list, c.allowed.specs()...)
+		list = append(list, c.allowed.specsCompared()...)
 	}
 	return list
 }
 
-// outcomes are those of the checks whose specs were all to be measured.
-func (bd *board) outcomes() (list []outcome) {
-	for _, c := range checks() {
+// checkOutcomes are those of the checks whose specs were all to be measured.
+func (bd *board) checkOutcomes() (list []outcome) {
+	for _, c := range allChecks() {
 		asked := func(s spec) bool { return slices.Contains(bd.Specs, s) }
-		if !slices.ContainsFunc(c.specs(), func(s spec) bool { return !asked(s) }) {
-			list = append(list, c.outcome(bd))
+		if !slices.ContainsFunc(c.specsCompared(), func(s spec) bool { return !asked(s) }) {
+			list = append(list, c.outcomeOn(bd))
 		}
 	}
 	return list
@@ -275,8 +284,8 @@ func (bd *board) outcomes() (list []outcome) {
 // met is the verdict that is wanted.
 const met = "met"
 
-// verdict is for people.
-func (o *outcome) verdict() string {
+// verdictText is for people.
+func (o *outcome) verdictText() string {
 	switch {
 	case o.Ratio == nil:
 		return "not measured"
@@ -286,8 +295,8 @@ func (o *outcome) verdict() string {
 	return "not met"
 }
 
-// limit is for people.
-func (o *outcome) limit() string {
+// limitText is for people.
+func (o *outcome) limitText() string {
 	sign := ">="
 	if o.AtMost {
 		sign = "<="
@@ -298,11 +307,11 @@ func (o *outcome) limit() string {
 	return fmt.Sprintf("%s %.3g", sign, o.Bound)
 }
 
-// needed are the specs that the checks are about, in the order of the plan.
-func needed() []spec {
+// specsNeeded are the specs that the checks are about, in the order of the plan.
+func specsNeeded() []spec {
 	var all []spec
-	for _, c := range checks() {
-		all = append(all, c.specs()...)
+	for _, c := range allChecks() {
+		all = append(all, c.specsCompared()...)
 	}
-	return slices.DeleteFunc(plan(), func(s spec) bool { return !slices.Contains(all, s) })
+	return slices.DeleteFunc(measurePlan(), func(s spec) bool { return !slices.Contains(all, s) })
 }

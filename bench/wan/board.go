@@ -30,20 +30,20 @@ type row struct {
 	Results []*result
 }
 
-// board is all that was measured.
-type board struct {
+// resultBoard is all that was measured.
+type resultBoard struct {
 	Machine machine.Machine
 	Rows    []*row
 }
 
-// cell measures stacks over a cell, round by round.
-func (b *board) cell(ctx context.Context, o *options, c *simulated.Cell, stacks []string) error {
+// measureCell measures stacks over a cell, round by round.
+func (b *resultBoard) measureCell(ctx context.Context, o *options, c *simulated.Cell, stacks []string) error {
 	r := &row{Commit: b.Machine.Commit, Cell: *c}
 	for _, s := range stacks {
 		r.Results = append(r.Results, &result{Stack: s})
 	}
 	var err error
-	if r.Alone, r.Missing, err = alone(ctx, c); err != nil {
+	if r.Alone, r.Missing, err = measureAlone(ctx, c); err != nil {
 		return err
 	}
 	total := o.transfers
@@ -60,24 +60,24 @@ func (b *board) cell(ctx context.Context, o *options, c *simulated.Cell, stacks 
 			if c.Size == 0 && len(res.Runs) >= o.rounds { // several flows, side by side, were as many runs
 				continue
 			}
-			if err := res.run(ctx, c, o.seed+uint64(round), n, o.tries, d, r.Alone.Quantile(0.5)); err != nil {
+			if err := res.addRun(ctx, c, o.seed+uint64(round), n, o.tries, d, r.Alone.Quantile(0.5)); err != nil {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "%s round %d: %s\n", c, round+1, res)
 		}
 	}
-	b.put(r)
+	b.putRow(r)
 	return nil
 }
 
-// run adds a run that counts, the first of so many tries. alone is what the road takes by itself.
-func (res *result) run(ctx context.Context, c *simulated.Cell, seed uint64, n, tries int, d,
+// addRun adds a run that counts, the first of so many tries. alone is what the road takes by itself.
+func (res *result) addRun(ctx context.Context, c *simulated.Cell, seed uint64, n, tries int, d,
 	alone time.Duration) error {
 	if res.Error != "" {
 		return nil
 	}
 	for range tries {
-		one, err := measure(ctx, res.Stack, c, seed, n, d)
+		one, err := measureOnce(ctx, res.Stack, c, seed, n, d)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -85,18 +85,18 @@ func (res *result) run(ctx context.Context, c *simulated.Cell, seed uint64, n, t
 			res.Error = err.Error()
 			return nil
 		}
-		if err := one.counts(c.RTT, alone); err != nil {
+		if err := one.checkInTime(c.RTT, alone); err != nil {
 			res.Late = append(res.Late, err.Error())
 			continue
 		}
-		res.add(c, one)
+		res.addOutcome(c, one)
 		return nil
 	}
 	return nil
 }
 
-// none says why there are no figures, or nothing.
-func (res *result) none() string {
+// whyNone says why there are no figures, or nothing.
+func (res *result) whyNone() string {
 	switch {
 	case res.Error != "":
 		return res.Error
@@ -108,7 +108,7 @@ func (res *result) none() string {
 	return "it was not run"
 }
 
-func (res *result) add(c *simulated.Cell, one *outcome) {
+func (res *result) addOutcome(c *simulated.Cell, one *outcome) {
 	s := &res.Sum
 	s.Merge(&one.Sample)
 	if c.Size == 0 {
@@ -131,36 +131,37 @@ func (res *result) add(c *simulated.Cell, one *outcome) {
 
 func (res *result) String() string {
 	s := &res.Sum
-	if none := res.none(); none != "" {
+	if none := res.whyNone(); none != "" {
 		return fmt.Sprintf("%-16s failed: %s", res.Stack, none)
 	}
 	late := fmt.Sprintf("late %v, canary %v", s.Late.Quantile(0.99), s.Canary.Quantile(0.99))
 	if len(res.Runs) > 0 {
-		return fmt.Sprintf("%-16s %.1f Mbit/s; queue %v; lost %d+%d, resent %d; %s", res.Stack, median(res.Runs),
+		return fmt.Sprintf("%-16s %.1f Mbit/s; queue %v; lost %d+%d, resent %d; %s", res.Stack, medianOf(res.Runs),
 			s.Waited.Quantile(0.5), s.Lost, s.Full, s.Resent, late)
 	}
 	return fmt.Sprintf("%-16s n %d first %.1f p50 %.1f p90 %.1f p99 %.1f max %.1f ms; hit %d, cut %d; lost "+
 		"%d+%d, resent %d; queue %v; %s; took %v",
-		res.Stack, s.N(), ms(median(s.First)), ms(s.Quantile(0.5)), ms(s.Quantile(0.9)), ms(s.Quantile(0.99)),
-		ms(s.Quantile(1)), s.Hit, s.Cut,
+		res.Stack, s.N(), milliseconds(medianOf(s.First)), milliseconds(s.Quantile(0.5)),
+		milliseconds(s.Quantile(0.9)), milliseconds(s.Quantile(0.99)),
+		milliseconds(s.Quantile(1)), s.Hit, s.Cut,
 		s.Lost, s.Full, s.Resent, s.Waited.Quantile(0.99), late, s.Took.Round(time.Millisecond))
 }
 
-func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// median is the middle of a list, the lower one of two; 0 of none.
-func median[T ~int64 | ~float64](list []T) (m T) {
+// medianOf is the middle of a list, the lower one of two; 0 of none.
+func medianOf[T ~int64 | ~float64](list []T) (m T) {
 	if len(list) == 0 {
 		return m
 	}
 	return slices.Sorted(slices.Values(list))[(len(list)-1)/2]
 }
 
-// failed says whether there is a stack without figures.
-func (b *board) failed() bool {
+// hasFailures says whether there is a stack without figures.
+func (b *resultBoard) hasFailures() bool {
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
-			if res.none() != "" {
+			if res.whyNone() != "" {
 				return true
 			}
 		}

@@ -25,7 +25,7 @@ func readBook(file string, m *machine.Machine) ([]*row, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	var b board
+	var b resultBoard
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -36,7 +36,7 @@ func readBook(file string, m *machine.Machine) ([]*row, error) {
 }
 
 // writeBook replaces the file, all of it or nothing.
-func (b *board) writeBook(file string) error {
+func (b *resultBoard) writeBook(file string) error {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -47,15 +47,15 @@ func (b *board) writeBook(file string) error {
 	return os.Rename(file+".new", file)
 }
 
-// missing returns those of the stacks with which a cell has not been measured. Stacks are compared
+// missingStacks returns those of the stacks with which a cell has not been measured. Stacks are compared
 // at one commit, this one if any is missing.
-func (b *board) missing(c *simulated.Cell, stacks []string) (list []string) {
-	r := b.row(c)
+func (b *resultBoard) missingStacks(c *simulated.Cell, stacks []string) (list []string) {
+	r := b.rowOf(c)
 	if r == nil {
 		return stacks
 	}
 	for _, s := range stacks {
-		if r.result(s) == nil {
+		if r.resultOf(s) == nil {
 			list = append(list, s)
 		}
 	}
@@ -65,8 +65,8 @@ func (b *board) missing(c *simulated.Cell, stacks []string) (list []string) {
 	return list
 }
 
-// row returns that of a cell, or nil.
-func (b *board) row(c *simulated.Cell) *row {
+// rowOf returns that of a cell, or nil.
+func (b *resultBoard) rowOf(c *simulated.Cell) *row {
 	i := slices.IndexFunc(b.Rows, func(r *row) bool { return r.Cell == *c })
 	if i < 0 {
 		return nil
@@ -74,10 +74,10 @@ func (b *board) row(c *simulated.Cell) *row {
 	return b.Rows[i]
 }
 
-// put adds a row, with the results of other stacks that were there for the same cell at that
+// putRow adds a row, with the results of other stacks that were there for the same cell at that
 // commit.
-func (b *board) put(r *row) {
-	if old := b.row(&r.Cell); old != nil && old.Commit == r.Commit {
+func (b *resultBoard) putRow(r *row) {
+	if old := b.rowOf(&r.Cell); old != nil && old.Commit == r.Commit {
 		for _, res := range old.Results {
 			if !slices.ContainsFunc(r.Results, func(n *result) bool { return n.Stack == res.Stack }) {
 				r.Results = append(r.Results, res)
@@ -92,8 +92,8 @@ func (b *board) put(r *row) {
 	})
 }
 
-// commits names those that were measured.
-func (b *board) commits() string {
+// commitNames names those that were measured.
+func (b *resultBoard) commitNames() string {
 	var list []string
 	for _, r := range b.Rows {
 		if !slices.Contains(list, r.Commit) {

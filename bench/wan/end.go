@@ -80,13 +80,13 @@ func runEnd(arg string) error {
 		return err
 	}
 	if e.Server {
-		return e.serve(s)
+		return e.runServer(s)
 	}
-	return e.call(s)
+	return e.runClient(s)
 }
 
-// told is closed when standard input has ended.
-func told() <-chan struct{} {
+// stdinClosed is closed when standard input has ended.
+func stdinClosed() <-chan struct{} {
 	c := make(chan struct{})
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -103,9 +103,9 @@ const chunk = 64 << 10
 // longestAnswer is what buffers are made for.
 const longestAnswer = 1 << 20
 
-// serve answers requests: each says how many octets it wants, or 0 for as many as there is time
+// runServer answers requests: each says how many octets it wants, or 0 for as many as there is time
 // for.
-func (e *end) serve(s stack) error {
+func (e *end) runServer(s stack) error {
 	var mu sync.Mutex
 	var conns []conn
 	var octets atomic.Int64
@@ -123,11 +123,11 @@ func (e *end) serve(s stack) error {
 			mu.Lock()
 			conns = append(conns, c)
 			mu.Unlock()
-			answer(c, &octets) // ends with the client
+			answerRequest(c, &octets) // ends with the client
 		}()
 	}
 	fmt.Println("ready")
-	<-told()
+	<-stdinClosed()
 	r := serverReport{Octets: octets.Load()}
 	mu.Lock()
 	defer mu.Unlock()
@@ -142,7 +142,7 @@ func (e *end) serve(s stack) error {
 	return json.NewEncoder(os.Stdout).Encode(&r)
 }
 
-func answer(c conn, octets *atomic.Int64) error {
+func answerRequest(c conn, octets *atomic.Int64) error {
 	b, req := make([]byte, longestAnswer), make([]byte, requestLen)
 	for {
 		for have := 0; have < requestLen; {
@@ -172,13 +172,13 @@ func answer(c conn, octets *atomic.Int64) error {
 	}
 }
 
-func (e *end) call(s stack) error {
+func (e *end) runClient(s stack) error {
 	reports := make([]flowReport, e.Flows)
 	failed := make(chan error, e.Flows)
 	for i := range reports {
-		go func() { failed <- e.flow(s, e.From+i, &reports[i]) }()
+		go func() { failed <- e.runFlow(s, e.From+i, &reports[i]) }()
 	}
-	stop := told()
+	stop := stdinClosed()
 	for range reports {
 		select {
 		case err := <-failed:
@@ -196,9 +196,9 @@ func (e *end) call(s stack) error {
 	return nil
 }
 
-// flow makes transfers over a connection of its own. It ends when there are enough, or the time is
+// runFlow makes transfers over a connection of its own. It ends when there are enough, or the time is
 // over; what is under way then is cut off.
-func (e *end) flow(s stack, i int, r *flowReport) error {
+func (e *end) runFlow(s stack, i int, r *flowReport) error {
 	c, err := s.dial(i)
 	if err != nil {
 		return fmt.Errorf("flow %d: %w", i, err)
@@ -209,9 +209,9 @@ func (e *end) flow(s stack, i int, r *flowReport) error {
 	var out flowReport
 	go func() {
 		if e.Size == 0 {
-			over <- e.bulk(c, &mu, &out)
+			over <- e.runBulk(c, &mu, &out)
 		} else {
-			over <- e.transfers(c, &mu, &out)
+			over <- e.runTransfers(c, &mu, &out)
 		}
 	}()
 	select {
@@ -228,7 +228,7 @@ func (e *end) flow(s stack, i int, r *flowReport) error {
 	return err
 }
 
-func (e *end) transfers(c conn, mu *sync.Mutex, out *flowReport) error {
+func (e *end) runTransfers(c conn, mu *sync.Mutex, out *flowReport) error {
 	b, req := make([]byte, longestAnswer), make([]byte, requestLen)
 	binary.BigEndian.PutUint64(req, uint64(e.Size))
 	for n := range 1 + e.Count {
@@ -258,7 +258,7 @@ func (e *end) transfers(c conn, mu *sync.Mutex, out *flowReport) error {
 	return nil
 }
 
-func (e *end) bulk(c conn, mu *sync.Mutex, out *flowReport) error {
+func (e *end) runBulk(c conn, mu *sync.Mutex, out *flowReport) error {
 	b, req := make([]byte, longestAnswer), make([]byte, requestLen)
 	began := relay.Now()
 	if err := c.write(req); err != nil {

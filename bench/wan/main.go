@@ -63,7 +63,7 @@ func main() {
 		}
 		return
 	}
-	o := flags()
+	o := parseFlags()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	failed, err := o.main(ctx)
@@ -76,17 +76,17 @@ func main() {
 	}
 }
 
-func flags() *options {
+func parseFlags() *options {
 	o := &options{}
 	f := pflag.CommandLine
 	f.SortFlags = false
 	f.StringSliceVar(&o.stacks, "stacks", stackNames, "what to measure, of "+strings.Join(stackNames, ", "))
-	f.StringSliceVar(&o.rtts, "rtt", texts(simulated.RTTs, func(d time.Duration) string { return d.String() }),
+	f.StringSliceVar(&o.rtts, "rtt", mapTexts(simulated.RTTs, func(d time.Duration) string { return d.String() }),
 		"round trips")
 	f.StringSliceVar(&o.losses, "loss",
-		texts(simulated.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }),
+		mapTexts(simulated.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }),
 		"losses in percent of packets")
-	f.StringSliceVar(&o.sizes, "size", texts(simulated.Sizes, simulated.SizeName),
+	f.StringSliceVar(&o.sizes, "size", mapTexts(simulated.Sizes, simulated.SizeName),
 		"answers in octets, with K or M, or bulk")
 	f.IntVarP(&o.transfers, "transfers", "n", 0,
 		"transfers a cell and stack (default 2000, 200 above 100K; --virtual 10000)")
@@ -122,15 +122,15 @@ func flags() *options {
 	return o
 }
 
-func texts[T any](list []T, text func(T) string) (t []string) {
+func mapTexts[T any](list []T, text func(T) string) (t []string) {
 	for _, v := range list {
 		t = append(t, text(v))
 	}
 	return t
 }
 
-// cells are those that the flags name.
-func (o *options) cells() (list []simulated.Cell, err error) {
+// chosenCells are those that the flags name.
+func (o *options) chosenCells() (list []simulated.Cell, err error) {
 	for _, s := range o.sizes {
 		size, err := simulated.ParseSize(s)
 		if err != nil {
@@ -195,7 +195,7 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	if o.rounds < 1 || o.mbits <= 0 {
 		return false, errors.New("--rounds and --rate: more than none is needed")
 	}
-	cells, err := o.cells()
+	cells, err := o.chosenCells()
 	if err != nil {
 		return false, err
 	}
@@ -208,7 +208,7 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	if err := goFirst(); err != nil {
 		return false, err
 	}
-	b := &board{Machine: machine.This(map[string]string{
+	b := &resultBoard{Machine: machine.This(map[string]string{
 		"quic-go": machine.Module("github.com/quic-go/quic-go"), "pion/sctp": machine.Module("github.com/pion/sctp"),
 	})}
 	b.Machine.CPUs = relay.Processors()
@@ -219,7 +219,7 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 		return o.runShared(ctx, cells, os.Stdout)
 	}
 	if o.short {
-		failed, err = b.short(ctx, o, os.Stdout)
+		failed, err = b.runShort(ctx, o, os.Stdout)
 		return failed, err
 	}
 	if o.book != "" {
@@ -228,11 +228,11 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 		}
 	}
 	for i := range cells {
-		stacks := b.missing(&cells[i], o.stacks)
+		stacks := b.missingStacks(&cells[i], o.stacks)
 		if len(stacks) == 0 {
 			continue
 		}
-		if err = b.cell(ctx, o, &cells[i], stacks); err == nil && o.book != "" {
+		if err = b.measureCell(ctx, o, &cells[i], stacks); err == nil && o.book != "" {
 			err = b.writeBook(o.book)
 		}
 		if err != nil {
@@ -240,15 +240,15 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 		}
 	}
 	b.Machine.Load[1] = machine.Load()
-	b.print(os.Stdout)
-	return b.failed(), errors.Join(err, b.write(o))
+	b.printBoard(os.Stdout)
+	return b.hasFailures(), errors.Join(err, b.write(o))
 }
 
 // write puts what was measured where the flags say.
-func (b *board) write(o *options) error {
+func (b *resultBoard) write(o *options) error {
 	var plots []string
 	if o.plots != "" {
-		names, err := b.plot(o.plots)
+		names, err := b.plotFiles(o.plots)
 		if err != nil {
 			return err
 		}

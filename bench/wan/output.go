@@ -16,18 +16,18 @@ import (
 // references are what ours are compared with.
 var references = []string{"tcp-cubic", "quic-go"}
 
-// result finds a stack's, if it has one that counts.
-func (r *row) result(stack string) *result {
+// resultOf finds a stack's, if it has one that counts.
+func (r *row) resultOf(stack string) *result {
 	for _, res := range r.Results {
-		if res.Stack == stack && res.none() == "" {
+		if res.Stack == stack && res.whyNone() == "" {
 			return res
 		}
 	}
 	return nil
 }
 
-// stacks are those of the board, in order.
-func (b *board) stacks() (list []string) {
+// stackNames are those of the board, in order.
+func (b *resultBoard) stackNames() (list []string) {
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
 			if !slices.Contains(list, res.Stack) {
@@ -49,8 +49,8 @@ func (t table) write(w io.Writer) {
 	}
 }
 
-// three writes three digits.
-func three(v float64) string {
+// threeDigits writes three digits.
+func threeDigits(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
@@ -62,26 +62,27 @@ func three(v float64) string {
 
 func roadName(c *simulated.Cell) string { return fmt.Sprintf("%v, %g %%", c.RTT, 100*c.Loss) }
 
-// of writes a cell of a table: what a stack needed, or brought through.
-func (r *row) of(stack string) string {
-	res := r.result(stack)
+// cellText writes a cell of a table: what a stack needed, or brought through.
+func (r *row) cellText(stack string) string {
+	res := r.resultOf(stack)
 	switch {
 	case res == nil:
 		return "-"
 	case r.Cell.Size == 0:
 		low, high := slices.Min(res.Runs), slices.Max(res.Runs)
 		if len(res.Runs) == 1 {
-			return three(low)
+			return threeDigits(low)
 		}
-		return fmt.Sprintf("%s (%s-%s)", three(median(res.Runs)), three(low), three(high))
+		return fmt.Sprintf("%s (%s-%s)", threeDigits(medianOf(res.Runs)), threeDigits(low), threeDigits(high))
 	}
 	s := &res.Sum
-	return strings.Join([]string{three(ms(s.Quantile(0.5))), three(ms(s.Quantile(0.9))), three(ms(s.Quantile(0.99))),
-		three(ms(s.Quantile(1)))}, ", ")
+	return strings.Join([]string{threeDigits(milliseconds(s.Quantile(0.5))),
+		threeDigits(milliseconds(s.Quantile(0.9))), threeDigits(milliseconds(s.Quantile(0.99))),
+		threeDigits(milliseconds(s.Quantile(1)))}, ", ")
 }
 
-// sizes calls f with the rows of each size.
-func (b *board) sizes(f func(size int, rows []*row)) {
+// forEachSize calls f with the rows of each size.
+func (b *resultBoard) forEachSize(f func(size int, rows []*row)) {
 	var sizes []int
 	for _, r := range b.Rows {
 		if !slices.Contains(sizes, r.Cell.Size) {
@@ -99,19 +100,19 @@ func (b *board) sizes(f func(size int, rows []*row)) {
 	}
 }
 
-// tables are one for each size: what came of every road and stack.
-func (b *board) tables(w io.Writer) {
-	b.sizes(func(size int, rows []*row) {
+// writeTables are one for each size: what came of every road and stack.
+func (b *resultBoard) writeTables(w io.Writer) {
+	b.forEachSize(func(size int, rows []*row) {
 		what := "Answers of " + simulated.SizeName(size) + ", ms: p50, p90, p99, max"
 		if size == 0 {
 			what = "Bulk, Mbit/s: the median of the runs, and their range"
 		}
 		fmt.Fprintf(w, "\n%s:\n\n", what)
-		t := table{append([]string{"RTT, loss"}, b.stacks()...)}
+		t := table{append([]string{"RTT, loss"}, b.stackNames()...)}
 		for _, r := range rows {
 			line := []string{roadName(&r.Cell)}
-			for _, s := range b.stacks() {
-				line = append(line, r.of(s))
+			for _, s := range b.stackNames() {
+				line = append(line, r.cellText(s))
 			}
 			t = append(t, line)
 		}
@@ -119,14 +120,14 @@ func (b *board) tables(w io.Writer) {
 	})
 }
 
-// details is a row for each run: what else was seen.
-func (b *board) details() table {
+// detailTable is a row for each run: what else was seen.
+func (b *resultBoard) detailTable() table {
 	t := table{{"road, size", "stack", "transfers", "met a loss", "first p50 ms", "sent again",
 		"octets on the road for one of data", "queue p50, p99 ms", "road late p99 us", "runs that did not count"}}
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
 			name := r.Cell.String()
-			if none := res.none(); none != "" {
+			if none := res.whyNone(); none != "" {
 				t = append(t, []string{name, res.Stack, none, "", "", "", "", "", "", fmt.Sprint(len(res.Late))})
 				continue
 			}
@@ -135,23 +136,24 @@ func (b *board) details() table {
 			if s.Resent >= 0 {
 				resent = fmt.Sprint(s.Resent)
 			}
-			n, hit, first := fmt.Sprint(s.N()), fmt.Sprint(s.Hit), three(ms(median(s.First)))
+			n, hit, first := fmt.Sprint(s.N()), fmt.Sprint(s.Hit), threeDigits(milliseconds(medianOf(s.First)))
 			if r.Cell.Size == 0 {
 				n, hit, first = "-", "-", "-"
 			}
 			late := max(s.Late.Quantile(0.99), s.Canary.Quantile(0.99))
 			t = append(t, []string{name, res.Stack, n, hit, first, resent,
-				three(float64(s.Wire) / max(1, float64(s.Octets))), three(ms(s.Waited.Quantile(0.5))) + ", " +
-					three(ms(s.Waited.Quantile(0.99))),
+				threeDigits(float64(s.Wire) / max(1, float64(s.Octets))),
+				threeDigits(milliseconds(s.Waited.Quantile(0.5))) + ", " +
+					threeDigits(milliseconds(s.Waited.Quantile(0.99))),
 				fmt.Sprint(late.Microseconds()), fmt.Sprint(len(res.Late))})
 		}
 	}
 	return t
 }
 
-// verdict compares one of ours on a row. What is not compared is "-".
-func (r *row) verdict(stack string) (text string, met, judged bool) {
-	own := r.result(stack)
+// judgeStack compares one of ours on a row. What is not compared is "-".
+func (r *row) judgeStack(stack string) (text string, met, judged bool) {
+	own := r.resultOf(stack)
 	if own == nil {
 		return "-", false, false
 	}
@@ -160,20 +162,20 @@ func (r *row) verdict(stack string) (text string, met, judged bool) {
 		if strings.HasSuffix(stack, "bbr") {
 			ref = "tcp-bbr"
 		}
-		peer := r.result(ref)
-		if peer == nil || median(peer.Runs) == 0 {
+		peer := r.resultOf(ref)
+		if peer == nil || medianOf(peer.Runs) == 0 {
 			return "-", false, false
 		}
-		ratio, least := median(own.Runs)/median(peer.Runs), 0.95
+		ratio, least := medianOf(own.Runs)/medianOf(peer.Runs), 0.95
 		switch {
 		case ref == "tcp-bbr" || r.Cell.Loss > 0.01:
 			least = 0.9
 		}
-		return mark(ratio >= least) + three(ratio), ratio >= least, true
+		return markUnmet(ratio >= least) + threeDigits(ratio), ratio >= least, true
 	}
 	var refs []simulated.Named
 	for _, name := range references {
-		if res := r.result(name); res != nil {
+		if res := r.resultOf(name); res != nil {
 			refs = append(refs, simulated.Named{Name: name, Sample: &res.Sum.Sample})
 		}
 	}
@@ -182,7 +184,8 @@ func (r *row) verdict(stack string) (text string, met, judged bool) {
 		return "-", false, false
 	}
 	interval := func(c simulated.Comparison) string {
-		return fmt.Sprintf("%s%s (%s-%s)", mark(c.Met), three(c.Ratio), three(c.In.Low), three(c.In.High))
+		return fmt.Sprintf("%s%s (%s-%s)", markUnmet(c.Met), threeDigits(c.Ratio), threeDigits(c.In.Low),
+			threeDigits(c.In.High))
 	}
 	text = fmt.Sprintf("%s; p%.0f %s", interval(m), 100*tail.Q, interval(tail))
 	if len(refs) < len(references) {
@@ -191,20 +194,20 @@ func (r *row) verdict(stack string) (text string, met, judged bool) {
 	return text, m.Met && tail.Met, true
 }
 
-func mark(met bool) string {
+func markUnmet(met bool) string {
 	if met {
 		return ""
 	}
 	return "**missed** "
 }
 
-// verdicts are ratios of ours to the better of TCP CUBIC and quic-go, and a line of how many are
+// verdictTable are ratios of ours to the better of TCP CUBIC and quic-go, and a line of how many are
 // met.
-func (b *board) verdicts() (t table) {
+func (b *resultBoard) verdictTable() (t table) {
 	t = table{{"RTT, loss, size"}}
 	var own []string
-	for _, s := range b.stacks() {
-		if ours(s) {
+	for _, s := range b.stackNames() {
+		if isOurs(s) {
 			own = append(own, s)
 		}
 	}
@@ -213,7 +216,7 @@ func (b *board) verdicts() (t table) {
 	for _, r := range b.Rows {
 		line := []string{r.Cell.String()}
 		for i, s := range own {
-			text, met, judged := r.verdict(s)
+			text, met, judged := r.judgeStack(s)
 			if judged {
 				sum[i][1]++
 			}
@@ -245,7 +248,7 @@ const notes = "A transfer is a request of 16 octets and its answer, one after an
 	"measured, or no run of it counts."
 
 // about says of which roads and of which BBR the figures are.
-func (b *board) about() string {
+func (b *resultBoard) about() string {
 	var s strings.Builder
 	if len(b.Rows) > 0 {
 		c := &b.Rows[0].Cell
@@ -275,7 +278,7 @@ func (b *board) about() string {
 	bbr := "TCP BBR was not measured."
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
-			switch none := res.none(); {
+			switch none := res.whyNone(); {
 			case res.Stack != "tcp-bbr":
 			case none == "":
 				bbr = "TCP BBR: " + cmp.Or(res.Sum.About, "of unknown version") + "."
@@ -296,13 +299,13 @@ func (b *board) about() string {
 	return s.String()
 }
 
-func (b *board) print(w io.Writer) {
-	fmt.Fprintf(w, "commit %s, %s\n%s\n", b.commits(), &b.Machine, b.about())
-	b.tables(w)
+func (b *resultBoard) printBoard(w io.Writer) {
+	fmt.Fprintf(w, "commit %s, %s\n%s\n", b.commitNames(), &b.Machine, b.about())
+	b.writeTables(w)
 	fmt.Fprintln(w)
-	b.verdicts().write(w)
+	b.verdictTable().write(w)
 	fmt.Fprintln(w)
-	b.details().write(w)
+	b.detailTable().write(w)
 }
 
 // The block in a document, one for each processor model.
@@ -312,24 +315,24 @@ func docsBegin(model string) string {
 	return "<!-- long roads: written by make wan on " + model + " -->"
 }
 
-func (b *board) section(plots []string) string {
+func (b *resultBoard) docSection(plots []string) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s\n## Long roads\n\nCommit %s, %s %s\n", docsBegin(b.Machine.CPU), b.commits(), &b.Machine,
+	fmt.Fprintf(&s, "%s\n## Long roads\n\nCommit %s, %s %s\n", docsBegin(b.Machine.CPU), b.commitNames(), &b.Machine,
 		b.about())
 	for _, p := range plots {
 		fmt.Fprintf(&s, "\n![long roads](%s)\n", p)
 	}
-	b.tables(&s)
+	b.writeTables(&s)
 	fmt.Fprintf(&s, "\nRatios of ours:\n\n")
-	b.verdicts().write(&s)
+	b.verdictTable().write(&s)
 	fmt.Fprintln(&s)
-	b.details().write(&s)
+	b.detailTable().write(&s)
 	fmt.Fprintf(&s, "\n%s\n%s", notes, docsEnd)
 	return s.String()
 }
 
-// insert puts a section in the place of the one of the same model, or else at the end.
-func insert(doc, begin, section string) string {
+// insertSection puts a section in the place of the one of the same model, or else at the end.
+func insertSection(doc, begin, section string) string {
 	if at := strings.Index(doc, begin); at >= 0 {
 		if n := strings.Index(doc[at:], docsEnd); n >= 0 {
 			return doc[:at] + section + doc[at+n+len(docsEnd):]
@@ -341,12 +344,12 @@ func insert(doc, begin, section string) string {
 	return doc + section + "\n"
 }
 
-func (b *board) writeDocs(file string, plots []string) error {
+func (b *resultBoard) writeDocs(file string, plots []string) error {
 	doc, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return os.WriteFile(file, []byte(insert(string(doc), docsBegin(b.Machine.CPU), b.section(plots))), 0o644)
+	return os.WriteFile(file, []byte(insertSection(string(doc), docsBegin(b.Machine.CPU), b.docSection(plots))), 0o644)
 }
 
 // figures are a cell's of a stack, for programs.
@@ -364,19 +367,21 @@ type figures struct {
 	Error                string `json:",omitempty"`
 }
 
-func (b *board) writeJSON(file string) error {
+func (b *resultBoard) writeJSON(file string) error {
 	var list []figures
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
 			s := &res.Sum
 			list = append(list, figures{Cell: r.Cell.String(), Stack: res.Stack, N: s.N(), Hit: s.Hit, Cut: s.Cut,
-				First: ms(median(s.First)),
-				P50:   ms(s.Quantile(0.5)), P90: ms(s.Quantile(0.9)), P99: ms(s.Quantile(0.99)), Max: ms(s.Quantile(1)),
+				First: milliseconds(medianOf(s.First)),
+				P50:   milliseconds(s.Quantile(0.5)), P90: milliseconds(s.Quantile(0.9)),
+				P99: milliseconds(s.Quantile(0.99)), Max: milliseconds(s.Quantile(1)),
 				Mbits:  res.Runs,
-				Resent: s.Resent, Lost: s.Lost, Full: s.Full, QueueP50: ms(s.Waited.Quantile(0.5)),
-				QueueP99: ms(s.Waited.Quantile(0.99)),
-				LateP99:  1e3 * ms(s.Late.Quantile(0.99)), CanaryP99: 1e3 * ms(s.Canary.Quantile(0.99)),
-				Uncounted: len(res.Late), Error: res.none()})
+				Resent: s.Resent, Lost: s.Lost, Full: s.Full, QueueP50: milliseconds(s.Waited.Quantile(0.5)),
+				QueueP99:  milliseconds(s.Waited.Quantile(0.99)),
+				LateP99:   1e3 * milliseconds(s.Late.Quantile(0.99)),
+				CanaryP99: 1e3 * milliseconds(s.Canary.Quantile(0.99)),
+				Uncounted: len(res.Late), Error: res.whyNone()})
 		}
 	}
 	out, err := json.MarshalIndent(struct {

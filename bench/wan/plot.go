@@ -21,10 +21,10 @@ import (
 	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
-// plot draws a file for each round trip, and returns their names: a panel for each size, over the
+// plotFiles draws a file for each round trip, and returns their names: a panel for each size, over the
 // loss, the p99 of each stack, or its throughput. Each processor model has its own, as it has its
 // block in the document.
-func (b *board) plot(dir string) (files []string, err error) {
+func (b *resultBoard) plotFiles(dir string) (files []string, err error) {
 	model := strings.Join(strings.FieldsFunc(strings.ToLower(b.Machine.CPU),
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), "-")
 	var rtts []time.Duration
@@ -35,11 +35,11 @@ func (b *board) plot(dir string) (files []string, err error) {
 	}
 	for _, rtt := range rtts {
 		var panels []*plot.Plot
-		b.sizes(func(size int, rows []*row) {
+		b.forEachSize(func(size int, rows []*row) {
 			rows = slices.DeleteFunc(rows, func(r *row) bool { return r.Cell.RTT != rtt })
 			if err == nil && len(rows) > 0 {
 				var p *plot.Plot
-				p, err = b.panel(size, rows, len(panels) == 0)
+				p, err = b.plotPanel(size, rows, len(panels) == 0)
 				panels = append(panels, p)
 			}
 		})
@@ -73,8 +73,8 @@ func drawPanels(file string, panels []*plot.Plot) error {
 	return f.Close()
 }
 
-// panel is a line for each stack over the losses, which are names: 0 has no logarithm.
-func (b *board) panel(size int, rows []*row, legend bool) (*plot.Plot, error) {
+// plotPanel is a line for each stack over the losses, which are names: 0 has no logarithm.
+func (b *resultBoard) plotPanel(size int, rows []*row, legend bool) (*plot.Plot, error) {
 	p := plot.New()
 	p.BackgroundColor = color.White
 	p.X.Label.Text = "loss, %"
@@ -90,16 +90,16 @@ func (b *board) panel(size int, rows []*row, legend bool) (*plot.Plot, error) {
 	p.NominalX(names...)
 	p.Add(plotter.NewGrid())
 	top := 1.0
-	for i, s := range b.stacks() {
+	for i, s := range b.stackNames() {
 		var xy plotter.XYs
 		for k, r := range rows {
-			res := r.result(s)
+			res := r.resultOf(s)
 			if res == nil {
 				continue
 			}
-			v := ms(res.Sum.Quantile(0.99))
+			v := milliseconds(res.Sum.Quantile(0.99))
 			if size == 0 {
-				v = median(res.Runs)
+				v = medianOf(res.Runs)
 			}
 			xy = append(xy, plotter.XY{X: float64(k), Y: v})
 			top = math.Max(top, v)
@@ -112,7 +112,7 @@ func (b *board) panel(size int, rows []*row, legend bool) (*plot.Plot, error) {
 			return nil, err
 		}
 		line.Color, line.Width = plotutil.Color(i), vg.Points(1.2)
-		if !ours(s) {
+		if !isOurs(s) {
 			line.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
 		}
 		dots.Color, dots.Shape, dots.Radius = line.Color, draw.CircleGlyph{}, vg.Points(1.5)

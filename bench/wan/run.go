@@ -35,18 +35,18 @@ type outcome struct {
 	About   string
 }
 
-// limit is how late a road may be: a fiftieth of the round trip.
-func limit(rtt time.Duration) time.Duration { return rtt / 50 }
+// lateLimit is how late a road may be: a fiftieth of the round trip.
+func lateLimit(rtt time.Duration) time.Duration { return rtt / 50 }
 
-// counts says whether the road was in time: of a hundred packets and of a hundred canaries, 99.
+// checkInTime says whether the road was in time: of a hundred packets and of a hundred canaries, 99.
 // What canaries always take is not late: their median, and that of the road alone.
-func (o *outcome) counts(rtt, alone time.Duration) error {
+func (o *outcome) checkInTime(rtt, alone time.Duration) error {
 	own := min(o.Canary.Quantile(0.5), alone)
 	for _, h := range []struct {
 		what string
 		late time.Duration
 	}{{"packets left", o.Late.Quantile(0.99)}, {"canaries came", o.Canary.Quantile(0.99) - own}} {
-		if h.late > limit(rtt) {
+		if h.late > lateLimit(rtt) {
 			return fmt.Errorf("the relay was late: one of a hundred %s more than %v late", h.what,
 				h.late.Round(time.Microsecond))
 		}
@@ -88,8 +88,8 @@ func startEnd(ctx context.Context, r *relay.Relay, side int, e *end) (*process, 
 	return p, r.Run(side, p.cmd.Start)
 }
 
-// line is the next that the process prints, read into v unless that is nil.
-func (p *process) line(v any) error {
+// readLine is the next that the process prints, read into v unless that is nil.
+func (p *process) readLine(v any) error {
 	line, err := p.out.ReadBytes('\n')
 	if err == nil && v != nil {
 		err = json.Unmarshal(line, v)
@@ -102,7 +102,7 @@ func (p *process) line(v any) error {
 	return nil
 }
 
-func (p *process) end() {
+func (p *process) endProcess() {
 	p.stdin.Close()
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
@@ -114,8 +114,8 @@ const patience = 20 * time.Second
 // canaryEvery is the time between two canaries.
 const canaryEvery = 5 * time.Millisecond
 
-// road makes a relay for a cell, each flow with ways of its own, or all with those of the first.
-func road(c *simulated.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error) {
+// newRelay makes a relay for a cell, each flow with ways of its own, or all with those of the first.
+func newRelay(c *simulated.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error) {
 	r, err := relay.New()
 	if err != nil {
 		return nil, err
@@ -148,9 +148,9 @@ func road(c *simulated.Cell, seed uint64, flows int, shared bool) (*relay.Relay,
 // aloneTime is how long the road is measured alone: 4000 packets.
 const aloneTime = 500 * time.Millisecond
 
-// alone measures the road without any stack: trains of long packets, 90 Mbit/s in all.
-func alone(ctx context.Context, c *simulated.Cell) (late relay.Hist, missing uint64, err error) {
-	r, err := road(c, 0, 0, false)
+// measureAlone measures the road without any stack: trains of long packets, 90 Mbit/s in all.
+func measureAlone(ctx context.Context, c *simulated.Cell) (late relay.Hist, missing uint64, err error) {
+	r, err := newRelay(c, 0, 0, false)
 	if err != nil {
 		return late, 0, err
 	}
@@ -162,13 +162,13 @@ func alone(ctx context.Context, c *simulated.Cell) (late relay.Hist, missing uin
 	return late, missing, errors.Join(err, r.Stop())
 }
 
-// measure runs a stack over a cell once.
-func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, total int,
+// measureOnce runs a stack over a cell once.
+func measureOnce(ctx context.Context, stack string, c *simulated.Cell, seed uint64, total int,
 	d time.Duration) (o *outcome, err error) {
 	flows := c.Flows(!strings.HasSuffix(stack, "bbr"))
 	e := &end{Stack: stack, From: 1, Flows: flows, Size: c.Size, Count: (total + flows - 1) / flows, Time: d,
 		Pause: c.Pause}
-	r, err := road(c, seed, flows, false)
+	r, err := newRelay(c, seed, flows, false)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, 
 		o.Canary, o.Missing, err = r.Probe(watch, c.RTT/2, canaryEvery, 1, 100)
 		watched <- err
 	}()
-	cr, sr, err := ends(ctx, r, e)
+	cr, sr, err := runEnds(ctx, r, e)
 	unwatch()
 	err = errors.Join(err, <-watched, r.Stop())
 	if err != nil {
@@ -208,7 +208,7 @@ func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, 
 		o.Lost += down.Lost + up.Lost
 		o.Full += down.Full + up.Full
 		o.Waited.Merge(&down.Waited)
-		o.flow(&cr.Flows[i], append(down.Drops, up.Drops...))
+		o.addFlow(&cr.Flows[i], append(down.Drops, up.Drops...))
 		if c.Size == 0 {
 			s := simulated.Sample{Bins: cr.Flows[i].Bins}
 			o.Runs = append(o.Runs, s.Mbits(0, d))
@@ -224,36 +224,36 @@ func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, 
 	return o, nil
 }
 
-// ends has both ends of a run play.
-func ends(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serverReport, err error) {
+// runEnds has both ends of a run play.
+func runEnds(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serverReport, err error) {
 	se := *e
 	se.Server = true
 	server, err := startEnd(ctx, r, 1, &se)
 	if err != nil {
 		return cr, sr, err
 	}
-	defer server.end()
-	if err := server.line(nil); err != nil {
+	defer server.endProcess()
+	if err := server.readLine(nil); err != nil {
 		return cr, sr, fmt.Errorf("server: %w", err)
 	}
 	client, err := startEnd(ctx, r, 0, e)
 	if err != nil {
 		return cr, sr, err
 	}
-	defer client.end()
-	if err := client.line(&cr); err != nil {
+	defer client.endProcess()
+	if err := client.readLine(&cr); err != nil {
 		return cr, sr, fmt.Errorf("client: %w; server: %s", err, server.errors.String())
 	}
 	server.stdin.Close()
-	if err := server.line(&sr); err != nil {
+	if err := server.readLine(&sr); err != nil {
 		return cr, sr, fmt.Errorf("server: %w", err)
 	}
 	return cr, sr, nil
 }
 
-// flow adds what a flow's client saw. A transfer met a loss if a packet of its flow was dropped
+// addFlow adds what a flow's client saw. A transfer met a loss if a packet of its flow was dropped
 // during it.
-func (o *outcome) flow(f *flowReport, drops []int64) {
+func (o *outcome) addFlow(f *flowReport, drops []int64) {
 	var g simulated.Group
 	for _, t := range f.Rest {
 		g = append(g, t.Took)

@@ -29,13 +29,13 @@ func TestRunsCount(t *testing.T) {
 	}{{10 * us, 48 * us, 10 * us, true}, {10 * us, 60 * us, 10 * us, false}, {10 * us, 60 * us, 100 * us, false},
 		{100 * us, 100 * us, 10 * us, false}} {
 		o := canaries(tt.median, tt.most)
-		check.Equal(t, fmt.Sprint(tt), o.counts(2*time.Millisecond, tt.alone) == nil, tt.counts)
+		check.Equal(t, fmt.Sprint(tt), o.checkInTime(2*time.Millisecond, tt.alone) == nil, tt.counts)
 	}
 	o := canaries(0, 0)
 	o.Late.Add(time.Second)
 	o.Late.Add(time.Second)
-	check.That(t, o.counts(2*time.Millisecond, 0) != nil, "a relay that was late counts")
+	check.That(t, o.checkInTime(2*time.Millisecond, 0) != nil, "a relay that was late counts")
 	o = canaries(0, 0)
 	o.Missing = 1
-	check.That(t, o.counts(2*time.Millisecond, 0) != nil, "a road that loses canaries counts")
+	check.That(t, o.checkInTime(2*time.Millisecond, 0) != nil, "a road that loses canaries counts")
 }

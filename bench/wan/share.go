@@ -14,14 +14,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// shared is what stacks made of a road, in bulk, that has one queue for all of them.
-type shared struct {
+// sharedRun is what stacks made of a road, in bulk, that has one queue for all of them.
+type sharedRun struct {
 	Mbits  []float64
 	Waited relay.Hist
 }
 
-// jain is Jain's index of fairness: 1 where all have the same, 1/n where one has everything.
-func (s *shared) jain() float64 {
+// jainIndex is Jain's index of fairness: 1 where all have the same, 1/n where one has everything.
+func (s *sharedRun) jainIndex() float64 {
 	sum, squares := 0.0, 0.0
 	for _, v := range s.Mbits {
 		sum += v
@@ -30,9 +30,10 @@ func (s *shared) jain() float64 {
 	return sum * sum / (float64(len(s.Mbits)) * squares)
 }
 
-// share runs stacks side by side through one queue, a flow each.
-func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64, d time.Duration) (*shared, error) {
-	r, err := road(c, seed, len(stacks), true)
+// runShared runs stacks side by side through one queue, a flow each.
+func runShared(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64, d time.Duration) (*sharedRun,
+	error) {
+	r, err := newRelay(c, seed, len(stacks), true)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64,
 	for i, stack := range stacks {
 		all[i] = make(chan got, 1)
 		go func() {
-			cr, _, err := ends(ctx, r, &end{Stack: stack, From: 1 + i, Flows: 1, Time: d})
+			cr, _, err := runEnds(ctx, r, &end{Stack: stack, From: 1 + i, Flows: 1, Time: d})
 			if err != nil {
 				all[i] <- got{nil, fmt.Errorf("%s: %w", stack, err)}
 				return
@@ -56,7 +57,7 @@ func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64,
 			all[i] <- got{cr.Flows[0].Bins, nil}
 		}()
 	}
-	s := &shared{}
+	s := &sharedRun{}
 	var errs []error
 	for i := range stacks {
 		g := <-all[i]
@@ -69,7 +70,7 @@ func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64,
 	for i := range stacks {
 		s.Waited.Merge(&r.Counts[relay.Down][1+i].Waited)
 	}
-	if late := r.Late.Quantile(0.99); late > limit(c.RTT) {
+	if late := r.Late.Quantile(0.99); late > lateLimit(c.RTT) {
 		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late",
 			late.Round(time.Microsecond))
 	}
@@ -91,7 +92,7 @@ func (o *options) shareVirtually(ctx context.Context, cells []simulated.Cell, ou
 			}
 			var cfgs []*assoc.Config
 			for _, s := range strings.Split(set, "+") {
-				if !ours(s) || !slices.Contains(stackNames, s) {
+				if !isOurs(s) || !slices.Contains(stackNames, s) {
 					return fmt.Errorf("no stack of ours: %q", s)
 				}
 				_, control, _ := strings.Cut(s, "-")
@@ -105,9 +106,9 @@ func (o *options) shareVirtually(ctx context.Context, cells []simulated.Cell, ou
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", c, set, err)
 				}
-				s := shared{Mbits: mbits}
-				t = append(t, []string{roadName(c), set, strings.Join(texts(mbits, three), ", "),
-					fmt.Sprintf("%.3f", s.jain()), three(ms(wait))})
+				s := sharedRun{Mbits: mbits}
+				t = append(t, []string{roadName(c), set, strings.Join(mapTexts(mbits, threeDigits), ", "),
+					fmt.Sprintf("%.3f", s.jainIndex()), threeDigits(milliseconds(wait))})
 			}
 		}
 	}
@@ -131,15 +132,16 @@ func (o *options) runShared(ctx context.Context, cells []simulated.Cell, out io.
 				}
 			}
 			for round := range o.rounds {
-				s, err := share(ctx, stacks, c, o.seed+uint64(round), o.bulk)
+				s, err := runShared(ctx, stacks, c, o.seed+uint64(round), o.bulk)
 				if err != nil {
 					failed = true
 					t = append(t, []string{roadName(c), set, err.Error(), "", ""})
 					continue
 				}
-				t = append(t, []string{roadName(c), set, strings.Join(texts(s.Mbits, three), ", "),
-					fmt.Sprintf("%.3f", s.jain()),
-					three(ms(s.Waited.Quantile(0.5))) + ", " + three(ms(s.Waited.Quantile(0.99)))})
+				t = append(t, []string{roadName(c), set, strings.Join(mapTexts(s.Mbits, threeDigits), ", "),
+					fmt.Sprintf("%.3f", s.jainIndex()),
+					threeDigits(milliseconds(s.Waited.Quantile(0.5))) + ", " +
+						threeDigits(milliseconds(s.Waited.Quantile(0.99)))})
 			}
 		}
 	}

@@ -38,9 +38,9 @@ const (
 	shortTime  = 2 * time.Minute
 )
 
-// short runs the short form. It fails where a ratio is exceeded, a run fails, or less than half of
+// runShort runs the short form. It fails where a ratio is exceeded, a run fails, or less than half of
 // the cells count.
-func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bool, err error) {
+func (b *resultBoard) runShort(ctx context.Context, o *options, out io.Writer) (failed bool, err error) {
 	o.stacks, o.rounds, o.tries, o.time = []string{"tcp-cubic", gateStack}, 1, shortTries, 10*time.Second
 	judged, began := 0, time.Now()
 	for _, s := range shortCells {
@@ -54,11 +54,11 @@ func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bo
 		c := o.cell
 		c.RTT, c.Loss, c.Size, c.Rate = 20*time.Millisecond, s.loss, s.size, int64(o.mbits*1e6/8)
 		o.transfers, o.bulk = s.n, shortBulk
-		if err := b.cell(ctx, o, &c, o.stacks); err != nil {
+		if err := b.measureCell(ctx, o, &c, o.stacks); err != nil {
 			return true, err
 		}
-		r := b.row(&c)
-		text, exceeded, counts := s.judge(r)
+		r := b.rowOf(&c)
+		text, exceeded, counts := s.judgeRow(r)
 		if counts {
 			judged++
 		}
@@ -75,19 +75,19 @@ func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bo
 	return failed, nil
 }
 
-// judge says whether ours is worse than the cell allows.
-func (s *shortCell) judge(r *row) (text string, exceeded, counts bool) {
-	peer, own := r.result("tcp-cubic"), r.result(gateStack)
+// judgeRow says whether ours is worse than the cell allows.
+func (s *shortCell) judgeRow(r *row) (text string, exceeded, counts bool) {
+	peer, own := r.resultOf("tcp-cubic"), r.resultOf(gateStack)
 	if peer == nil || own == nil {
 		for _, res := range r.Results {
-			if none := res.none(); none != "" {
+			if none := res.whyNone(); none != "" {
 				text += res.Stack + ": " + none + "; "
 			}
 		}
 		return text + "not judged", false, false
 	}
 	if s.size == 0 {
-		ratio := median(own.Runs) / median(peer.Runs)
+		ratio := medianOf(own.Runs) / medianOf(peer.Runs)
 		return fmt.Sprintf("%.2f of TCP CUBIC's throughput, at least %g", ratio, s.bulk), ratio < s.bulk, true
 	}
 	p50, in50 := simulated.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.5, 0, 1)

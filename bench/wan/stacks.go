@@ -51,8 +51,8 @@ var stackNames = func() []string {
 	return list
 }()
 
-// ours says whether a stack is this project's.
-func ours(name string) bool {
+// isOurs says whether a stack is this project's.
+func isOurs(name string) bool {
 	return strings.HasPrefix(name, "udp-") || strings.HasPrefix(name, "raw-")
 }
 
@@ -95,8 +95,8 @@ type tcpStack struct {
 	version string
 }
 
-// with sets the congestion control of a socket.
-func (s *tcpStack) with(_, _ string, c syscall.RawConn) (err error) {
+// setControl sets the congestion control of a socket.
+func (s *tcpStack) setControl(_, _ string, c syscall.RawConn) (err error) {
 	if e := c.Control(func(fd uintptr) {
 		err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, s.control)
 	}); e != nil {
@@ -109,7 +109,7 @@ func (s *tcpStack) with(_, _ string, c syscall.RawConn) (err error) {
 }
 
 func (s *tcpStack) listen(flow int) (func() (conn, error), error) {
-	cfg := net.ListenConfig{Control: s.with}
+	cfg := net.ListenConfig{Control: s.setControl}
 	cfg.SetMultipathTCP(false)
 	l, err := cfg.Listen(context.Background(), "tcp4", netip.AddrPortFrom(relay.Server(flow), port).String())
 	if err != nil {
@@ -125,7 +125,8 @@ func (s *tcpStack) listen(flow int) (func() (conn, error), error) {
 }
 
 func (s *tcpStack) dial(flow int) (conn, error) {
-	d := net.Dialer{Control: s.with, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(relay.Client(flow), 0))}
+	d := net.Dialer{Control: s.setControl,
+		LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(relay.Client(flow), 0))}
 	c, err := d.Dial("tcp4", netip.AddrPortFrom(relay.Server(flow), port).String())
 	return stream{c, nil}, err
 }
@@ -193,12 +194,12 @@ func (q quicConn) write(b []byte) error {
 func (q quicConn) read(b []byte) (int, error) { return q.Read(b) }
 func (q quicConn) resent() int64              { return int64(q.c.ConnectionStats().PacketsLost) }
 
-func (s *quicStack) socket(a netip.Addr) (*net.UDPConn, error) {
+func (s *quicStack) openSocket(a netip.Addr) (*net.UDPConn, error) {
 	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, port)))
 }
 
 func (s *quicStack) listen(flow int) (func() (conn, error), error) {
-	sock, err := s.socket(relay.Server(flow))
+	sock, err := s.openSocket(relay.Server(flow))
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +218,7 @@ func (s *quicStack) listen(flow int) (func() (conn, error), error) {
 }
 
 func (s *quicStack) dial(flow int) (conn, error) {
-	sock, err := s.socket(relay.Client(flow))
+	sock, err := s.openSocket(relay.Client(flow))
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func (p pionConn) resent() int64              { return -1 }
 // pionMTU is the longest SCTP packet in UDP that the road takes.
 const pionMTU = relay.MTU - 20 - 8
 
-func (pionStack) config(own, peer netip.Addr) (cfg pion.Config, err error) {
+func (pionStack) newConfig(own, peer netip.Addr) (cfg pion.Config, err error) {
 	sock, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, port)),
 		net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, port)))
 	return pion.Config{NetConn: sock, LoggerFactory: logging.NewDefaultLoggerFactory(), BlockWrite: true,
@@ -255,7 +256,7 @@ func (pionStack) config(own, peer netip.Addr) (cfg pion.Config, err error) {
 }
 
 func (s pionStack) listen(flow int) (func() (conn, error), error) {
-	cfg, err := s.config(relay.Server(flow), relay.Client(flow))
+	cfg, err := s.newConfig(relay.Server(flow), relay.Client(flow))
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +271,7 @@ func (s pionStack) listen(flow int) (func() (conn, error), error) {
 }
 
 func (s pionStack) dial(flow int) (conn, error) {
-	cfg, err := s.config(relay.Client(flow), relay.Server(flow))
+	cfg, err := s.newConfig(relay.Client(flow), relay.Server(flow))
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +306,7 @@ func (c ourConn) read(b []byte) (int, error) {
 }
 func (c ourConn) resent() int64 { return int64(c.Stats().Retransmits) }
 
-func (s *ourStack) transport(a netip.Addr) (t *sctp.Transport, cfg *sctp.Config, err error) {
+func (s *ourStack) newTransport(a netip.Addr) (t *sctp.Transport, cfg *sctp.Config, err error) {
 	var link rawio.Link
 	if s.link == "udp" {
 		link, err = udp.Open(udp.Config{Local: a, NoOffload: true})
@@ -320,7 +321,7 @@ func (s *ourStack) transport(a netip.Addr) (t *sctp.Transport, cfg *sctp.Config,
 }
 
 func (s *ourStack) listen(flow int) (func() (conn, error), error) {
-	t, cfg, err := s.transport(relay.Server(flow))
+	t, cfg, err := s.newTransport(relay.Server(flow))
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +336,7 @@ func (s *ourStack) listen(flow int) (func() (conn, error), error) {
 }
 
 func (s *ourStack) dial(flow int) (conn, error) {
-	t, cfg, err := s.transport(relay.Client(flow))
+	t, cfg, err := s.newTransport(relay.Client(flow))
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,8 @@ func toolsOver(ctx context.Context, dir string, loss float64, seed uint64) (list
 		if err = errors.Join(err, <-watched); err != nil {
 			return nil, 0, err
 		}
-		sum, trip := lines[len(lines)-1], ms(toolsRTT+2*canary.Quantile(0.5)) // with what the kernel takes each way
+		// with what the kernel takes each way
+		sum, trip := lines[len(lines)-1], milliseconds(toolsRTT+2*canary.Quantile(0.5))
 		late = canary.Quantile(0.99)
 		list = append(list, figure{"ddpping, shortest round trip in ms", sum["rtt_min_ms"].(float64), trip, false},
 			figure{"ddpping, mean round trip in ms", sum["rtt_avg_ms"].(float64), trip, false})

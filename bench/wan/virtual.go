@@ -14,9 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// virtual is what came of a cell in virtual time. The same code, flags and seed give the same
+// virtualResult is what came of a cell in virtual time. The same code, flags and seed give the same
 // figures.
-type virtual struct {
+type virtualResult struct {
 	Cell, Controller          string
 	Flows                     int
 	First, P50, P90, P99, Max float64 `json:",omitempty"` // ms
@@ -42,7 +42,7 @@ func shortGrid(c *simulated.Cell) bool {
 // runVirtual goes over the grid in virtual time, with each controller that a chosen stack of ours
 // has.
 func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io.Writer) (failed bool, err error) {
-	var old []virtual
+	var old []virtualResult
 	if o.against != "" {
 		b, err := os.ReadFile(o.against)
 		if err != nil {
@@ -52,7 +52,7 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 			return false, fmt.Errorf("%s: %w", o.against, err)
 		}
 	}
-	var list []virtual
+	var list []virtualResult
 	fmt.Fprintln(out,
 		"| RTT/loss/size | controller | flows | first p50 | p50 | p90 | p99 | max | met a loss |\n|---|---|---|---|---|---|---|---|---|")
 	for i := range cells {
@@ -61,7 +61,7 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(simulated.Controllers)) {
-			if !slices.ContainsFunc(o.stacks, func(s string) bool { return ours(s) && s[len("udp-"):] == name }) {
+			if !slices.ContainsFunc(o.stacks, func(s string) bool { return isOurs(s) && s[len("udp-"):] == name }) {
 				continue
 			}
 			if ctx.Err() != nil {
@@ -74,14 +74,14 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 				continue
 			}
 			fmt.Fprintln(out, v)
-			for _, text := range v.worse(old) {
+			for _, text := range v.compareWith(old) {
 				fmt.Fprintf(out, "%s, %s: %s\n", c, name, text)
 				failed = true
 			}
 			list = append(list, *v)
 		}
 	}
-	if bad, err := o.failover(ctx, out); bad || err != nil {
+	if bad, err := o.measureFailover(ctx, out); bad || err != nil {
 		return true, err
 	}
 	if o.json == "" {
@@ -94,9 +94,9 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 	return failed, os.WriteFile(o.json, append(b, '\n'), 0o644)
 }
 
-// failover cuts one of two roads, again and again, and has delays rise for a while. bad says that
+// measureFailover cuts one of two roads, again and again, and has delays rise for a while. bad says that
 // more was noticed of it than may be.
-func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err error) {
+func (o *options) measureFailover(ctx context.Context, out io.Writer) (bad bool, err error) {
 	cuts, lasts := 200, time.Hour
 	if o.short {
 		cuts, lasts = 20, 5*time.Minute
@@ -106,7 +106,7 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 	bulk, trickle := simulated.Twins()
 	fmt.Fprintln(out,
 		"\n| two roads of 20 ms | cuts | silence p50 | p99 | own interface down | its MTU falls from 9000 to 1500, p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
-	for _, t := range []*simulated.Twin{&bulk, &trickle} {
+	for _, t := range []*simulated.TwoPaths{&bulk, &trickle} {
 		if ctx.Err() != nil {
 			return true, ctx.Err()
 		}
@@ -127,8 +127,10 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 			return true, fmt.Errorf("spikes, %v: %w", t, err)
 		}
 		fmt.Fprintf(out, "| %v | %d | %s | %s | %s | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts,
-			three(ms(half(list))), three(ms(most(list))), three(ms(most(own))),
-			three(ms(half(falls))), three(ms(most(falls))), s.Spikes, s.Moves, s.Most, 100*s.Again, s.PathsDown)
+			threeDigits(milliseconds(half(list))), threeDigits(milliseconds(most(list))),
+			threeDigits(milliseconds(most(own))),
+			threeDigits(milliseconds(half(falls))), threeDigits(milliseconds(most(falls))), s.Spikes, s.Moves, s.Most,
+			100*s.Again, s.PathsDown)
 		bad = bad || half(list) > 150*time.Millisecond || most(list) > 250*time.Millisecond ||
 			most(own) > 50*time.Millisecond || most(falls) > 3*t.RTT || s.Most > 1 || s.Again > 0.02 ||
 			s.PathsDown > 0 || s.Ended
@@ -136,7 +138,7 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 	return bad, nil
 }
 
-func (o *options) virtualCell(c *simulated.Cell, controller string) (*virtual, error) {
+func (o *options) virtualCell(c *simulated.Cell, controller string) (*virtualResult, error) {
 	flows, transfers, bulk := virtualFlows, afterFirst, o.bulk
 	if o.short {
 		flows, bulk = virtualShort, 10*time.Second
@@ -157,29 +159,31 @@ func (o *options) virtualCell(c *simulated.Cell, controller string) (*virtual, e
 	if err != nil {
 		return nil, err
 	}
-	v := &virtual{Cell: c.String(), Controller: controller, Flows: flows, Hit: s.Hit}
+	v := &virtualResult{Cell: c.String(), Controller: controller, Flows: flows, Hit: s.Hit}
 	if c.Size == 0 {
 		v.Mbits = s.Mbits(0, bulk) / float64(flows)
 		return v, nil
 	}
-	v.First = ms(median(s.First))
-	v.P50, v.P90, v.P99, v.Max = ms(s.Quantile(0.5)), ms(s.Quantile(0.9)), ms(s.Quantile(0.99)), ms(s.Quantile(1))
+	v.First = milliseconds(medianOf(s.First))
+	v.P50, v.P90, v.P99, v.Max = milliseconds(s.Quantile(0.5)), milliseconds(s.Quantile(0.9)),
+		milliseconds(s.Quantile(0.99)), milliseconds(s.Quantile(1))
 	return v, nil
 }
 
-func (v *virtual) String() string {
+func (v *virtualResult) String() string {
 	if v.Mbits > 0 {
-		return fmt.Sprintf("| %s | %s | %d | | %s Mbit/s | | | | |", v.Cell, v.Controller, v.Flows, three(v.Mbits))
+		return fmt.Sprintf("| %s | %s | %d | | %s Mbit/s | | | | |", v.Cell, v.Controller, v.Flows,
+			threeDigits(v.Mbits))
 	}
 	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %d |", v.Cell, v.Controller, v.Flows,
-		three(v.First), three(v.P50), three(v.P90),
-		three(v.P99), three(v.Max), v.Hit)
+		threeDigits(v.First), threeDigits(v.P50), threeDigits(v.P90),
+		threeDigits(v.P99), threeDigits(v.Max), v.Hit)
 }
 
-// worse compares with what a run of as many flows had before. Losses fall elsewhere when code
+// compareWith compares with what a run of as many flows had before. Losses fall elsewhere when code
 // changes, so that the tails need room, the more the fewer transfers they are of.
-func (v *virtual) worse(old []virtual) (list []string) {
-	i := slices.IndexFunc(old, func(o virtual) bool {
+func (v *virtualResult) compareWith(old []virtualResult) (list []string) {
+	i := slices.IndexFunc(old, func(o virtualResult) bool {
 		return o.Cell == v.Cell && o.Controller == v.Controller && o.Flows == v.Flows
 	})
 	if i < 0 {

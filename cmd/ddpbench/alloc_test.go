@@ -20,7 +20,7 @@ func TestSteadyState(t *testing.T) {
 			allocs := func(n int) uint64 {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				if out, errs, code := bench(t, append(strings.Fields(args), "--self", "--link", "mem", "-n",
+				if out, errs, code := runBench(t, append(strings.Fields(args), "--self", "--link", "mem", "-n",
 					strconv.Itoa(n))...); code != exitOK {
 					t.Fatal(out, errs)
 				}

@@ -66,7 +66,8 @@ func TestCreditsOnTheWire(t *testing.T) {
 	for _, depth := range []string{"1", "2", "3", "5", "8"} {
 		for _, args := range []string{"-s 1", "-s 3000 --mtu 1500", "-s 1 -b", "-s 3000 --mtu 1500 -b -q 2"} {
 			t.Run("depth "+depth+" "+args, func(t *testing.T) {
-				_, errs, code := bench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n", "200",
+				_, errs, code := runBench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n",
+					"200",
 					"-t", depth, "--verify")...)
 				check.That(t, code == exitOK, "exit code %d: %s", code, errs)
 			})
@@ -82,7 +83,7 @@ func TestVerifyFinds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newLab(t)
-			c, e := x.connected(t, append(strings.Fields(tt.args), "--verify")...)
+			c, e := x.connectedClient(t, append(strings.Fields(tt.args), "--verify")...)
 			if e.verb == verbRead {
 				e.seed++
 			} else {
@@ -193,7 +194,7 @@ func TestServerRefuses(t *testing.T) {
 		_, err := qp.Connect(t.Context(), x.to, []byte("hello"))
 		check.That(t, err != nil && strings.Contains(cli.Explain(err), "not from a ddpbench"), "got %v", err)
 		const line = ": refused: a ddpbench listens here: the request is not from a ddpbench\n"
-		eventually(t, "the server says why it refused", func() bool { return strings.Contains(x.out.String(), line) })
+		waitUntil(t, "the server says why it refused", func() bool { return strings.Contains(x.out.String(), line) })
 	})
 }
 
@@ -201,7 +202,7 @@ func TestServerRefuses(t *testing.T) {
 // is acknowledged.
 func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 	x := newLab(t)
-	_, e := x.connected(t, "write", "-n", "7", "-t", "6")
+	_, e := x.connectedClient(t, "write", "-n", "7", "-t", "6")
 	l := e.lanes[0]
 	l.toPost, e.hasBegun = 7, true
 	every := uint64(e.completionInterval())
@@ -242,9 +243,9 @@ func TestPortOfAnotherProgram(t *testing.T) {
 
 func TestClientLeaves(t *testing.T) {
 	x := newLab(t)
-	_, e := x.connected(t, "write", "-n", "100")
+	_, e := x.connectedClient(t, "write", "-n", "100")
 	e.close()
-	eventually(t, "the server gives the run up", func() bool { return strings.Contains(x.out.String(), "\n") })
+	waitUntil(t, "the server gives the run up", func() bool { return strings.Contains(x.out.String(), "\n") })
 	check.That(t, strings.Contains(x.out.String(), "session") || strings.Contains(x.out.String(), "peer"),
 		"the server does not say why: %s", x.out)
 }
@@ -352,11 +353,11 @@ func TestRunThatOneEndHasNoRoomFor(t *testing.T) {
 			cfg[server] = &rdma.Config{Limits: limits}
 			x := newLab(t, cfg[:]...)
 			for _, args := range []string{"write -q 2 -b", "send -q 2 -b", "read -q 2 -b"} {
-				err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t",
+				err := x.newClient(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t",
 					"16")...).measureAllSizes(t.Context())
 				check.That(t, err != nil, "%s with %+v: no error", args, limits)
 			}
-			eventually(t, "all QPs are gone", func() bool { return len(x.dev.QPs())+len(x.server.dev.QPs()) == 0 })
+			waitUntil(t, "all QPs are gone", func() bool { return len(x.dev.QPs())+len(x.server.dev.QPs()) == 0 })
 		}
 	}
 }
@@ -365,7 +366,7 @@ func TestRunThatOneEndHasNoRoomFor(t *testing.T) {
 func TestEndedSessionEndsTheRun(t *testing.T) {
 	x := newLab(t)
 	for _, args := range []string{"write", "send", "read", "write --lat", "send --lat", "read --lat"} {
-		c, e := x.connected(t, strings.Fields(args)...)
+		c, e := x.connectedClient(t, strings.Fields(args)...)
 		l := e.lanes[0]
 		l.qp.Close()
 		l.hasBegun, l.toPost = true, 1
@@ -375,7 +376,7 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		e.bidirectional, l.peerDone = true, false
 		check.That(t, err != nil && e.handlePeerDone(l, &control{count: l.received}) != nil, "%s: no error", args)
 	}
-	_, e := x.connected(t, "send", "--lat", "-n", "9")
+	_, e := x.connectedClient(t, "send", "--lat", "-n", "9")
 	l := e.lanes[0]
 	e.onTick = func(time.Time) { l.qp.Close() } // behind the first round trip
 	must.OK(t, l.sendControl(control{kind: controlGo}))
@@ -383,7 +384,7 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		"the session has ended and the round trips go on")
 	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil,
 		"the session has ended and the round trips begin")
-	_, e = x.connected(t, "read", "--lat", "-n", "9")
+	_, e = x.connectedClient(t, "read", "--lat", "-n", "9")
 	e.onTick = func(time.Time) { e.size = 1 << 30 } // of which nothing is registered
 	check.That(t, e.measureRoundTrips(t.Context(), e.lanes[0], newHistogram()) != nil,
 		"a message cannot be posted and the round trips go on")
@@ -392,7 +393,7 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 // TestFailedRequest: an error status ends the run unless all was said.
 func TestFailedRequest(t *testing.T) {
 	x := newLab(t)
-	_, e := x.connected(t, "write", "-n", "10")
+	_, e := x.connectedClient(t, "write", "-n", "10")
 	l := e.lanes[0]
 	check.Error(t, "flushed in the middle", e.handleFailure(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), errPeerLeft)
 	err := e.handleFailure(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite})

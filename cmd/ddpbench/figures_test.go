@@ -23,18 +23,18 @@ import (
 
 var serverAddr, clientAddr = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 
-// runs one end of the tool over a simulated network.
-func runs(ctx context.Context, t *testing.T, n *simlink.Net, addr netip.Addr, out io.Writer, args ...string) int {
+// runTool one end of the tool over a simulated network.
+func runTool(ctx context.Context, t *testing.T, n *simlink.Net, addr netip.Addr, out io.Writer, args ...string) int {
 	o := must.Get(parseArgs(args, io.Discard))(t)
 	o.link.Opener = func(bool) (rawio.Link, error) { return n.Link(addr), nil }
 	return o.runAndReport(ctx, out, out)
 }
 
-// serves has the tool serve over a simulated network until stop is called; it ends well.
-func serves(t *testing.T, n *simlink.Net, out io.Writer, args ...string) (stop func()) {
+// serveTool has the tool serve over a simulated network until stop is called; it ends well.
+func serveTool(t *testing.T, n *simlink.Net, out io.Writer, args ...string) (stop func()) {
 	serving, end := context.WithCancel(t.Context())
 	served := make(chan int)
-	go func() { served <- runs(serving, t, n, serverAddr, out, append(args, "write")...) }()
+	go func() { served <- runTool(serving, t, n, serverAddr, out, append(args, "write")...) }()
 	synctest.Wait()
 	return func() {
 		end()
@@ -49,10 +49,10 @@ type phase struct {
 	trips int
 }
 
-// follow gives the path the round trips of each phase in turn, from the end of the set-up on, which
+// followPhases gives the path the round trips of each phase in turn, from the end of the set-up on, which
 // takes three. A change comes just before the last packet of a phase is answered, so that it is
 // true for the next one. No length: nothing passes for so many ms.
-func follow(n *simlink.Net, phases []phase) {
+func followPhases(n *simlink.Net, phases []phase) {
 	at := 3 * phases[0].rtt
 	for _, p := range phases {
 		set := func() { n.Connect(serverAddr, clientAddr, simnet.Params{Delay: p.rtt / 2}) }
@@ -149,16 +149,16 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		t.Run(tt.args, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := simlink.New(1)
-				follow(n, tt.phases)
+				followPhases(n, tt.phases)
 				var said, out strings.Builder
 				text := strings.HasPrefix(tt.server, ":")
-				stop := serves(t, n, &said, fmt.Sprint("--json=", !text))
+				stop := serveTool(t, n, &said, fmt.Sprint("--json=", !text))
 				if text {
 					check.Equal(t, "what the server begins with", said.String(),
 						waitingForPeers+" SCTP port 5043 over raw\n")
 					said.Reset()
 				}
-				code := runs(t.Context(), t, n, clientAddr, &out,
+				code := runTool(t.Context(), t, n, clientAddr, &out,
 					append(strings.Fields(tt.args), serverAddr.String())...)
 				stop()
 				check.Equal(t, "exit", code, exitOK)
@@ -213,7 +213,7 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 				n.SetLink(serverAddr, clientAddr, p)
 				p.Loss = tt.loss
 				n.SetLink(clientAddr, serverAddr, p)
-				stop := serves(t, n, io.Discard)
+				stop := serveTool(t, n, io.Discard)
 				var out strings.Builder
 				// a line is not off by the messages of one completion
 				o := must.Get(
@@ -287,7 +287,7 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 				n := simlink.New(1)
 				n.Connect(serverAddr, clientAddr, simnet.Params{Delay: 50 * ms})
 				var said, out strings.Builder
-				end := serves(t, n, &said, "--json")
+				end := serveTool(t, n, &said, "--json")
 				ctx, interrupt := context.WithCancel(t.Context())
 				defer interrupt()
 				if tt.cut > 0 {
@@ -297,7 +297,7 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 					time.AfterFunc(tt.stop, interrupt)
 				}
 				begun := time.Now()
-				code := runs(ctx, t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
+				code := runTool(ctx, t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
 				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 				exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun))
 				check.That(t, exit == tt.exit && lines[len(lines)-1] == tt.want, "%s, want %s\n%s", exit, tt.exit, &out)
@@ -315,7 +315,7 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 func TestIncompleteRunIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newLab(t)
-		c := x.client(t, "write", "-q", "2")
+		c := x.newClient(t, "write", "-q", "2")
 		e := must.Get(newEngine(c.dev, c.params, true))(t)
 		defer e.close()
 		l := must.Get(e.addLane(0))(t)

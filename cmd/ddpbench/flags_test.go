@@ -39,7 +39,7 @@ func TestEveryFlagOfPerftest(t *testing.T) {
 		if f.Short != "" {
 			given = "-" + f.Short
 		}
-		out, errs, code := bench(t, "write", "host", given)
+		out, errs, code := runBench(t, "write", "host", given)
 		check.That(t, code == exitError && out == "" && strings.Contains(errs, f.Name()+": "+f.Why),
 			"%s: exit %d, %q", given, code, errs)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// bench runs the command and returns what it says.
-func bench(t *testing.T, args ...string) (stdout, stderr string, code int) {
+// runBench runs the command and returns what it says.
+func runBench(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = runProgram(t.Context(), args, &out, &errs)
@@ -71,17 +71,17 @@ func newLab(t *testing.T, cfg ...*rdma.Config) *lab {
 	return x
 }
 
-// client is a client with the command line given.
-func (x *lab) client(t *testing.T, args ...string) *client {
+// newClient is a client with the command line given.
+func (x *lab) newClient(t *testing.T, args ...string) *client {
 	t.Helper()
 	o := must.Get(parseArgs(append(args, "10.0.0.1"), io.Discard))(t)
 	return &client{options: o, dev: x.dev, serverAddr: x.to, reporter: newReporter(o, io.Discard, "mem")}
 }
 
-// connected returns a client and its engine, whose QPs are connected.
-func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
+// connectedClient returns a client and its engine, whose QPs are connected.
+func (x *lab) connectedClient(t *testing.T, args ...string) (*client, *engine) {
 	t.Helper()
-	c := x.client(t, args...)
+	c := x.newClient(t, args...)
 	c.params.seed = 1
 	e := must.Get(newEngine(c.dev, c.params, true))(t)
 	t.Cleanup(e.close)
@@ -90,8 +90,8 @@ func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 	return c, e
 }
 
-// eventually waits for what another goroutine is about to bring about.
-func eventually(t *testing.T, what string, so func() bool) {
+// waitUntil waits for what another goroutine is about to bring about.
+func waitUntil(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
 		must.That(t, !time.Now().After(limit), "never: %s", what)

@@ -26,8 +26,8 @@ type liar struct {
 	ends chan error
 }
 
-// lie serves clients of dev until the test ends.
-func lie(t *testing.T, tell func(e *engine, l *lane)) (dev *rdma.Device, to netip.AddrPort) {
+// serveLies serves clients of dev until the test ends.
+func serveLies(t *testing.T, tell func(e *engine, l *lane)) (dev *rdma.Device, to netip.AddrPort) {
 	t.Helper()
 	a, b := mempair.New(t, mem.Options{})
 	dev, x := must.Get(rdma.NewDevice(a, nil))(t), &liar{tell: tell, ends: make(chan error, 1)}
@@ -37,7 +37,7 @@ func lie(t *testing.T, tell func(e *engine, l *lane)) (dev *rdma.Device, to neti
 	go func() {
 		var err error
 		for err == nil {
-			err = x.serve(ctx, l)
+			err = x.serveOne(ctx, l)
 		}
 		x.ends <- err
 	}()
@@ -50,8 +50,8 @@ func lie(t *testing.T, tell func(e *engine, l *lane)) (dev *rdma.Device, to neti
 	return dev, netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), rdma.DefaultPort)
 }
 
-// serve serves one client. An error is that of the listener.
-func (x *liar) serve(ctx context.Context, l *rdma.Listener) error {
+// serveOne serves one client. An error is that of the listener.
+func (x *liar) serveOne(ctx context.Context, l *rdma.Listener) error {
 	req, err := l.Accept(ctx)
 	if err != nil {
 		return err
@@ -83,15 +83,15 @@ func (x *liar) serve(ctx context.Context, l *rdma.Listener) error {
 	return nil
 }
 
-// put writes octets into the client's notes, and reports whether the session still stands.
-func (l *lane) put(e *engine, r *region, from, n, to int) bool {
+// putNotes writes octets into the client's notes, and reports whether the session still stands.
+func (l *lane) putNotes(e *engine, r *region, from, n, to int) bool {
 	err := l.postControl(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: []rdma.SGE{r.sgeAt(from, n)},
 		RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to + uint64(to)})
 	return err == nil || l.qp.State() == rdma.StateRTS
 }
 
-// report measures against a liar, for a report.
-func report(t *testing.T, dev *rdma.Device, to netip.AddrPort) error {
+// reportAgainst measures against a liar, for a report.
+func reportAgainst(t *testing.T, dev *rdma.Device, to netip.AddrPort) error {
 	t.Helper()
 	o := must.Get(parseArgs([]string{"write", "10.0.0.1", "-n", "2", "-s", "64", "--report",
 		filepath.Join(t.TempDir(), "page")}, io.Discard))(t)
@@ -104,7 +104,7 @@ func report(t *testing.T, dev *rdma.Device, to netip.AddrPort) error {
 func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 	// A long text, which the server cuts short and mends, in turns.
 	text := []byte(`{"machine":{"host":"` + strings.Repeat("a", maxNotesLen-40) + `"}}`)
-	dev, to := lie(t, func(e *engine, l *lane) {
+	dev, to := serveLies(t, func(e *engine, l *lane) {
 		r, err := registerRegion(e.pd, len(text)+2, 0)
 		if err != nil {
 			return
@@ -112,16 +112,16 @@ func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 		defer r.close()
 		copy(r.buf, text)
 		copy(r.buf[len(text):], `"a`)
-		if !l.put(e, r, 0, len(text), 0) || l.sendControl(control{kind: controlNotes, count: uint64(len(text))}) !=
+		if !l.putNotes(e, r, 0, len(text), 0) || l.sendControl(control{kind: controlNotes, count: uint64(len(text))}) !=
 			nil {
 			return
 		}
-		for i := 0; l.put(e, r, len(text)+i%2, 1, len(text)/2); i++ {
+		for i := 0; l.putNotes(e, r, len(text)+i%2, 1, len(text)/2); i++ {
 			runtime.Gosched()
 		}
 	})
 	for range 20 {
-		_ = report(t, dev, to) // whatever it says of such a server
+		_ = reportAgainst(t, dev, to) // whatever it says of such a server
 	}
 }
 
@@ -129,7 +129,7 @@ func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 // behind that is refused.
 func TestNotesAreClosedToTheServer(t *testing.T) {
 	x := newLab(t)
-	c, e := x.connected(t, "write", "-n", "1", "--report", "page")
+	c, e := x.connectedClient(t, "write", "-n", "1", "--report", "page")
 	x.server.mu.Lock()
 	var served *clientRun
 	for _, r := range x.server.runs {
@@ -189,9 +189,9 @@ func TestRequestsThatWaitAreCounted(t *testing.T) {
 	must.That(t, x.server.requestQuota.Max == maxWaitingRequests &&
 		x.server.requestQuota.TryAcquire(netip.MustParseAddr("192.0.2.1"), maxWaitingRequests/2),
 		"half of what may wait")
-	must.OK(t, x.client(t, "write", "-n", "1").measureAllSizes(t.Context())) // of another address
+	must.OK(t, x.newClient(t, "write", "-n", "1").measureAllSizes(t.Context())) // of another address
 	x.server.requestQuota.Max = 1
-	err := x.client(t, "write", "-n", "1").measureAllSizes(t.Context())
+	err := x.newClient(t, "write", "-n", "1").measureAllSizes(t.Context())
 	check.That(t, err != nil && strings.Contains(err.Error(), "too many requests wait"),
 		"from %v, of which nobody else's request may wait: %v", one, err)
 }

@@ -46,10 +46,10 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "out.html")
 			synctest.Test(t, func(t *testing.T) {
 				n := simlink.New(1)
-				follow(n, []phase{{10 * time.Millisecond, 50}, {5 * time.Millisecond, 10_000}})
-				stop := serves(t, n, io.Discard)
+				followPhases(n, []phase{{10 * time.Millisecond, 50}, {5 * time.Millisecond, 10_000}})
+				stop := serveTool(t, n, io.Discard)
 				var out strings.Builder
-				code := runs(t.Context(), t, n, clientAddr, &out,
+				code := runTool(t.Context(), t, n, clientAddr, &out,
 					append(strings.Fields(tt.args), "--report", file, serverAddr.String())...)
 				check.That(t, code == exitOK, "exit %d\n%s", code, &out)
 				stop()
@@ -70,7 +70,7 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 // What a server says of itself can be anything: it is cut short, and is text.
 func TestServerCannotWriteIntoTheReport(t *testing.T) {
 	x := newLab(t)
-	c, e := x.connected(t, "write", "-n", "100", "--report", filepath.Join(t.TempDir(), "a.html"))
+	c, e := x.connectedClient(t, "write", "-n", "100", "--report", filepath.Join(t.TempDir(), "a.html"))
 	c.document = must.Get(newDocument(c.options, "mem"))(t)
 	evil := machine{Host: "<script>alert(1)</script>" + strings.Repeat("x", 500), System: "\x1b[2J\n",
 		Release: strings.Repeat("y", 100)}
@@ -142,7 +142,7 @@ func TestReportThatCannotBe(t *testing.T) {
 		"--sweep x --report " + dir + "/a": "ddpbench: --report does not go with --sweep, which sets all that itself\n",
 		"write 127.0.0.1 --link udp --port 9 --timeout 0.01 --report " + dir + "/nothing": "ddpbench: ",
 	} {
-		out, errs, code := bench(t, strings.Fields(args)...)
+		out, errs, code := runBench(t, strings.Fields(args)...)
 		check.That(t, code != exitOK && strings.HasPrefix(errs, want), "%s: exit %d, %q %q", args, code, out, errs)
 	}
 	check.Equal(t, "files", len(must.Get(os.ReadDir(dir))(t)), 0)
@@ -154,15 +154,15 @@ func TestTraceIsDrawn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "it.sqlog")
 	synctest.Test(t, func(t *testing.T) {
 		n := simlink.New(1)
-		follow(n, []phase{{10 * time.Millisecond, 50}, {0, 500}, {10 * time.Millisecond, 10_000}})
-		stop := serves(t, n, io.Discard)
+		followPhases(n, []phase{{10 * time.Millisecond, 50}, {0, 500}, {10 * time.Millisecond, 10_000}})
+		stop := serveTool(t, n, io.Discard)
 		var out strings.Builder
-		code := runs(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace",
+		code := runTool(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace",
 			file, serverAddr.String())
 		check.That(t, code == exitOK, "exit %d\n%s", code, &out)
 		stop()
 	})
-	out, errs, code := bench(t, "trace", file)
+	out, errs, code := runBench(t, "trace", file)
 	check.Equal(t, "what it says", out+errs, "1 associations, drawn in "+file+".html\n")
 	check.Equal(t, "exit", code, exitOK)
 	page := string(must.Get(os.ReadFile(file + ".html"))(t))
@@ -177,7 +177,7 @@ func TestTraceIsDrawn(t *testing.T) {
 		"trace -n 5 x":  "--iters does not go with trace", "write --self --trace /no/such": "--trace: open /no/such",
 		"--sweep x --trace y": "--trace does not go with --sweep",
 	} {
-		_, errs, code := bench(t, strings.Fields(args)...)
+		_, errs, code := runBench(t, strings.Fields(args)...)
 		check.That(t, code == exitError && strings.Contains(errs, want), "%s: exit %d, %q", args, code, errs)
 	}
 }

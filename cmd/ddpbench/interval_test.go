@@ -32,10 +32,10 @@ func TestIntervalInWhichNothingComes(t *testing.T) {
 			n.Connect(serverAddr, clientAddr, simnet.Params{Delay: 5 * time.Millisecond})
 			args = strings.ReplaceAll(args, "page", t.TempDir()+"/page")
 			var out, served bytes.Buffer
-			stop := serves(t, n, &served)
+			stop := serveTool(t, n, &served)
 			time.AfterFunc(500*time.Millisecond, func() { n.Partition(serverAddr, clientAddr) })
 			time.AfterFunc(5500*time.Millisecond, func() { n.Heal(serverAddr, clientAddr) })
-			code := runs(t.Context(), t, n, clientAddr, &out,
+			code := runTool(t.Context(), t, n, clientAddr, &out,
 				append(strings.Fields(args), "-D", "12", "--interval", "1", serverAddr.String())...)
 			stop()
 			said := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\n", "\n |")), " ")
@@ -76,12 +76,12 @@ func TestPathInUseIsTheOneThatAnswers(t *testing.T) {
 	p := path(sctp.PathActive, true, true, 0)
 	p.Local, p.Remote, p.Cwnd, p.SRTT, p.MTU = netip.MustParseAddrPort("10.0.0.1:5"),
 		netip.MustParseAddrPort("10.0.0.2:6"), 1, 2*time.Millisecond, 3
-	check.Equal(t, "a path", pathOf(&p, false), path2("10.0.0.1", "10.0.0.2", "suspected, primary"))
+	check.Equal(t, "a path", pathOf(&p, false), pathUsageOf("10.0.0.1", "10.0.0.2", "suspected, primary"))
 	check.Equal(t, "one of several", (&intervalStats{paths: 2, path: pathOf(&p, true)}).pathSuffix(), "  to 10.0.0.2")
 	check.Equal(t, "the only one", (&intervalStats{paths: 1, path: pathOf(&p, true)}).pathSuffix(), "")
 }
 
-func path2(local, remote, state string) pathUsage {
+func pathUsageOf(local, remote, state string) pathUsage {
 	return pathUsage{local, remote, state, false, 1, 2000, 3}
 }
 
@@ -89,7 +89,7 @@ func path2(local, remote, state string) pathUsage {
 // link.
 func TestServerThatIsGoneInTheMiddle(t *testing.T) {
 	x := newLab(t)
-	c, e := x.connected(t, "write", "-n", "100")
+	c, e := x.connectedClient(t, "write", "-n", "100")
 	x.server.dev.Close()
 	<-e.lanes[0].qp.Done()
 	err := c.measureConnected(t.Context(), e)
@@ -110,7 +110,7 @@ func TestRecordsOnAFullDisk(t *testing.T) {
 		"--pcap":   "ddpbench: --pcap /dev/full: not all packets are in it: write /dev/full: no space left on device\n",
 		"--trace":  "ddpbench: the trace is not complete: write /dev/full: no space left on device\n",
 		"--report": "ddpbench: --report: write /dev/full: no space left on device\n"} {
-		out, errs, code := bench(t, "write", "--self", "--link", "mem", "-n", "10", flag, "/dev/full")
+		out, errs, code := runBench(t, "write", "--self", "--link", "mem", "-n", "10", flag, "/dev/full")
 		check.That(t, code == exitError && errs == want && strings.Contains(out, "Packets"),
 			"%s: exit %d, %q, want %q", flag, code, errs, want)
 	}

@@ -44,7 +44,7 @@ func TestNotesThatNobodyHasAskedFor(t *testing.T) {
 // What messages are sent from cannot be written to, by anybody.
 func TestSourcesAreReadOnly(t *testing.T) {
 	x := newLab(t)
-	_, e := x.connected(t, "write", "-n", "1")
+	_, e := x.connectedClient(t, "write", "-n", "1")
 	l := e.lanes[0]
 	must.That(t, l.src != nil, "there is no source")
 	err := l.qp.PostRecv(&rdma.RecvWR{ID: 1, SGL: []rdma.SGE{l.src.sgeAt(0, 1)}})
@@ -85,7 +85,7 @@ func TestModerationAtItsLimits(t *testing.T) {
 
 // The number of receives is bounded by the memory that they take.
 func TestReceivesThatNeedTooMuch(t *testing.T) {
-	_, errs, code := bench(t, strings.Fields("send a -r 8192 -s 1M")...)
+	_, errs, code := runBench(t, strings.Fields("send a -r 8192 -s 1M")...)
 	check.That(t, code == exitError && strings.Contains(errs,
 		"-r 8192: receives of 1048576 bytes on 1 QPs need more than 1024M of memory"), "%d %s", code, errs)
 	for args, mem := range map[string]int{"send a -r 5 -s 100": 500, "send a -r 3 -s 100 -q 2": 600,
@@ -93,11 +93,11 @@ func TestReceivesThatNeedTooMuch(t *testing.T) {
 		o, err := parseArgs(strings.Fields(args), io.Discard)
 		check.That(t, err == nil && o.memoryOctets == mem, "%s: %d octets, %v, want %d", args, o.memoryOctets, err, mem)
 	}
-	_, errs, _ = bench(t, strings.Fields("send a -r 1024 -s 1M")...)
+	_, errs, _ = runBench(t, strings.Fields("send a -r 1024 -s 1M")...)
 	// for all the rest besides
 	check.That(t, strings.Contains(errs, "-s 1048576 with -q 1 needs more than 1024M of memory: take less of one"),
 		"%s", errs)
-	_, errs, code = bench(t, strings.Fields("send a -r 1024 -s 1M -q 2")...)
+	_, errs, code = runBench(t, strings.Fields("send a -r 1024 -s 1M -q 2")...)
 	check.That(t, code == exitError && strings.Contains(errs, "on 2 QPs need more than 1024M of memory"), "%d %s",
 		code, errs)
 }

@@ -68,11 +68,11 @@ func TestFlagErrors(t *testing.T) {
 		{"write --self --link tun", "--self works with"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			out, errs, code := bench(t, strings.Fields(tt.args)...)
+			out, errs, code := runBench(t, strings.Fields(tt.args)...)
 			check.That(t, code == exitError && out == "" && strings.Contains(errs, tt.want) &&
 				!strings.Contains(errs, "%!") && strings.HasSuffix(errs, "Try ddpbench --help.\n"),
 				"exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
-			out, errs, _ = bench(t, append(strings.Fields(tt.args), "--json")...)
+			out, errs, _ = runBench(t, append(strings.Fields(tt.args), "--json")...)
 			check.That(t, strings.HasPrefix(out, `{"error":"`) && strings.HasSuffix(out, `"type":"failed"}`+"\n") &&
 				strings.Contains(out, tt.want) && errs == "", "as JSON %q, errors %q", out, errs)
 		})
@@ -120,7 +120,7 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 }
 
 func TestHelpShowsTheUsageAndEndsWell(t *testing.T) {
-	out, errs, code := bench(t, "--help")
+	out, errs, code := runBench(t, "--help")
 	check.That(t, code == exitOK && errs == "" && strings.Contains(out, "Usage: ddpbench write|read|send") &&
 		strings.Contains(out, "--bidirectional") && !strings.Contains(out, "(default true)"),
 		"exit code %d, errors %q, output %q", code, errs, out)

@@ -94,7 +94,7 @@ func TestHeaderBlock(t *testing.T) {
  Data ex. method : private data of DDP stream sessions
 ` + line + "\n local address: IP 10.0.0.2 ID and key\n remote address: IP 10.0.0.1 ID and key\n" + resultLine + latencyHeader},
 	} {
-		out, _, _ = bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "-n", "10")...)
+		out, _, _ = runBench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "-n", "10")...)
 		// the search may be under way
 		out = regexp.MustCompile(`: (1200|65512)\[B\]\n Link type`).ReplaceAllString(out, ": as found[B]\n Link type")
 		out = random.ReplaceAllStringFunc(out, func(id string) string {
@@ -107,7 +107,7 @@ func TestHeaderBlock(t *testing.T) {
 	}
 	check.That(t, !strings.Contains(out, "WARNING"), "a peak was measured:\n%s", out)
 	for _, lat := range []bool{false, true} {
-		out, _, _ = bench(t, "write", "--self", "--link", "mem", "-D", "0.05", fmt.Sprint("--lat=", lat))
+		out, _, _ = runBench(t, "write", "--self", "--link", "mem", "-D", "0.05", fmt.Sprint("--lat=", lat))
 		check.That(t, strings.HasPrefix(out, noPeakWarning) != lat,
 			"with a duration there is no peak, with latencies none is meant:\n%s", out)
 	}

@@ -40,7 +40,7 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 		{"write latency, polling", "write --lat -n 200 --poll 50us", latencyHeader, "200"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify")...)
+			out, errs, code := runBench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify")...)
 			must.That(t, code == exitOK && errs == "", "exit code %d: %s", code, errs)
 			_, rest, found := strings.Cut(out, tt.header)
 			must.That(t, found, "no header %q in\n%s", tt.header, out)
@@ -64,7 +64,7 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 }
 
 func TestAllSizesAreMeasured(t *testing.T) {
-	out, errs, code := bench(t, "write", "--self", "--link", "mem", "-a", "-n", "5")
+	out, errs, code := runBench(t, "write", "--self", "--link", "mem", "-a", "-n", "5")
 	must.That(t, code == exitOK, "exit code %d: %s", code, errs)
 	_, rest, _ := strings.Cut(out, resultHeader)
 	lines := strings.Split(rest, "\n")
@@ -91,7 +91,7 @@ func TestInterruptedRunTellsWhatItHas(t *testing.T) {
 			if strings.Contains(args, "--interval") {
 				lines = 1
 			}
-			eventually(t, "the run is under way", func() bool {
+			waitUntil(t, "the run is under way", func() bool {
 				_, rows, begun := strings.Cut(out.String(), "#bytes")
 				return begun && strings.Count(rows, "\n") > lines
 			})
@@ -108,13 +108,13 @@ func TestServesConcurrently(t *testing.T) {
 	errs := make(chan error)
 	all := []string{"write -n 200 -b", "read -n 200 --own -q 2", "send -n 200 --verify", "send --lat -n 50"}
 	for _, args := range all {
-		c := x.client(t, strings.Fields(args)...)
+		c := x.newClient(t, strings.Fields(args)...)
 		go func() { errs <- c.measureAllSizes(t.Context()) }()
 	}
 	for range all {
 		check.OK(t, <-errs)
 	}
-	eventually(t, "the server prints a line for each run", func() bool {
+	waitUntil(t, "the server prints a line for each run", func() bool {
 		return strings.Count(x.out.String(), "\n") == len(all)
 	})
 	for _, want := range []string{
@@ -125,7 +125,7 @@ func TestServesConcurrently(t *testing.T) {
 	} {
 		check.That(t, strings.Contains(x.out.String(), want), "the server does not say %q:\n%s", want, x.out)
 	}
-	eventually(t, "the server has forgotten the runs", func() bool {
+	waitUntil(t, "the server has forgotten the runs", func() bool {
 		x.server.mu.Lock()
 		defer x.server.mu.Unlock()
 		return len(x.server.runs)+len(x.server.dev.QPs()) == 0 && x.server.memoryQuota.UsedUnits() == 0 &&

@@ -39,7 +39,7 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 		sweepAxes[i].values = sweepAxes[i].values[:2]
 	}
 	dir := filepath.Join(t.TempDir(), "plots")
-	out, errs, code := bench(t, "--sweep", dir, "--link", "mem", "-D", "0.01")
+	out, errs, code := runBench(t, "--sweep", dir, "--link", "mem", "-D", "0.01")
 	want := "axis                value     GB/s   messages/s  CPU us/packet   CPU s/GB   allocs   resent\n"
 	for i := range sweepAxes {
 		a := &sweepAxes[i]
@@ -63,7 +63,7 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 	}
 	want += "Plots and figures are in " + dir + ".\n"
 	check.That(t, out == want && errs == "" && code == exitOK, "exit %d, %s\n%swant\n%s", code, errs, out, want)
-	_, errs, code = bench(t, "--sweep", filepath.Join(dir, "size.svg"))
+	_, errs, code = runBench(t, "--sweep", filepath.Join(dir, "size.svg"))
 	check.That(t, code == exitError && strings.Contains(errs, "not a directory"),
 		"a file for a directory: exit %d, %s", code, errs)
 }

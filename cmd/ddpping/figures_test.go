@@ -32,8 +32,8 @@ var (
 	serverAddr2, clientAddr2 = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.2") // on another network
 )
 
-// advance sets the path for the next ping.
-func (p *path) advance() {
+// nextPing sets the path for the next ping.
+func (p *path) nextPing() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rtts[0] == 0 {
@@ -49,13 +49,13 @@ func (p *path) advance() {
 // that of the next ping.
 func (p *path) Write(b []byte) (int, error) {
 	if s := string(b); strings.Contains(s, "time=") || strings.Contains(s, `"rtt_ms"`) {
-		time.AfterFunc(100*time.Millisecond, p.advance)
+		time.AfterFunc(100*time.Millisecond, p.nextPing)
 	}
 	return p.out.Write(b)
 }
 
-// runs one end of the tool over the path.
-func (p *path) runs(ctx context.Context, t *testing.T, addrs []netip.Addr, out io.Writer, args ...string) int {
+// runOverPath one end of the tool over the path.
+func (p *path) runOverPath(ctx context.Context, t *testing.T, addrs []netip.Addr, out io.Writer, args ...string) int {
 	o := must.Get(parseArgs(args, io.Discard))(t)
 	o.link.Opener = func(bool) (rawio.Link, error) { return p.Link(addrs...), nil }
 	return o.runAndReport(ctx, out, out)
@@ -228,14 +228,14 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &path{Net: simlink.New(1), rtts: tt.rtts}
-				p.advance()
+				p.nextPing()
 				var said *strings.Builder
 				serve := func() func() {
 					said = new(strings.Builder) // its sessions may have a last word beside the next one
 					out := said
 					serving, stop := context.WithCancel(t.Context())
 					served := make(chan int)
-					go func() { served <- p.runs(serving, t, []netip.Addr{serverAddr}, out, "-l", "-D") }()
+					go func() { served <- p.runOverPath(serving, t, []netip.Addr{serverAddr}, out, "-l", "-D") }()
 					return sync.OnceFunc(func() {
 						stop()
 						check.Equal(t, "the server's exit", <-served, exitOK)
@@ -257,7 +257,7 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 					}
 				}
 				begun := time.Now()
-				code := p.runs(ctx, t, []netip.Addr{clientAddr}, p,
+				code := p.runOverPath(ctx, t, []netip.Addr{clientAddr}, p,
 					append(strings.Fields(tt.args), "-n", serverAddr.String())...)
 				exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun))
 				check.That(t, exit == tt.exit && p.out.String() == tt.want, "%s\n%s\nwant %s\n%s", exit, &p.out,
@@ -282,13 +282,13 @@ func TestEachPathIsShown(t *testing.T) {
 		serving, stop := context.WithCancel(t.Context())
 		served := make(chan int)
 		go func() {
-			served <- p.runs(serving, t, []netip.Addr{serverAddr, serverAddr2}, io.Discard, "-l", "--local",
+			served <- p.runOverPath(serving, t, []netip.Addr{serverAddr, serverAddr2}, io.Discard, "-l", "--local",
 				"10.0.0.1,10.1.0.1")
 		}()
 		synctest.Wait()
 		time.AfterFunc(1500*time.Millisecond, func() { p.Partition(serverAddr, clientAddr) })
 		var out strings.Builder
-		code := p.runs(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "5", "-I",
+		code := p.runOverPath(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "5", "-I",
 			"10.0.0.2,10.1.0.2", serverAddr.String())
 		const want = `DDPPING 10.0.0.1 (10.0.0.1) 56 bytes of data by send over raw, SCTP port 5043
 path 10.0.0.2 -> 10.0.0.1: active, primary
@@ -311,7 +311,7 @@ path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.000 ms, rto 1s, mtu 65535 
 		check.That(t, code == exitOK && out.String() == want, "exit %d\n%s\nwant\n%s", code, &out, want)
 		p.Heal(serverAddr, clientAddr)
 		out.Reset()
-		p.runs(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "1", "--json", "-I",
+		p.runOverPath(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "1", "--json", "-I",
 			"10.0.0.2,10.1.0.2", serverAddr.String())
 		const object = `{"local":"10.0.0.2","remote":"10.0.0.1","state":"active, primary","text":"path 10.0.0.2 -\u003e 10.0.0.1: active, primary","type":"path"}`
 		check.That(t, strings.Contains(out.String(), object), "%s\nwant\n%s", &out, object)

@@ -34,7 +34,7 @@ func TestEveryFlagOfPing(t *testing.T) {
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
 	docgen.Check(t, "../../docs/tools.md", "ping", must.Get(docgen.FlagTables(fs, theirs, "ddpping"))(t), *update)
 	for _, f := range refusedFlags {
-		code, out, errs := invoke(t.Context(), "-"+f.Short, "host")
+		code, out, errs := runTool(t.Context(), "-"+f.Short, "host")
 		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why),
 			"-%s: exit %d, %q", f.Short, code, errs)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// heap is how many octets are in use.
-func heap() int {
+// heapInUse is how many octets are in use.
+func heapInUse() int {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC() // what the first one has finalized
@@ -29,11 +29,11 @@ func TestWhatASessionTakesIsWhatIsCounted(t *testing.T) {
 	defer other.Close()
 	const sessions = 4
 	for _, size := range []int{0, 56, 1 << 10, 64 << 10, 5 << 20} {
-		before, ends := heap(), [sessions]*endpoint{}
+		before, ends := heapInUse(), [sessions]*endpoint{}
 		for i := range ends {
 			ends[i] = must.Get(newEndpoint(dev, size, nil))(t)
 		}
-		took := (heap() - before) / sessions
+		took := (heapInUse() - before) / sessions
 		for _, e := range ends {
 			e.close()
 		}

@@ -19,7 +19,7 @@ func TestMetricsAreServed(t *testing.T) {
 	text := httpget.Page(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
 	check.That(t, strings.Contains(text, `"rddp": {"client":{"Transport":`), "/debug/vars has\n%s", text)
 	addr := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
-	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitOK ||
+	if code, out, errs := runTool(t.Context(), "--stat", addr); code != exitOK ||
 		!strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
 		t.Errorf("--stat: exit %d\n%s%s", code, out, errs)
 	}
@@ -39,7 +39,7 @@ func TestMetricsAddressIsChecked(t *testing.T) {
 		{"busy", l.Addr().String(), "the TCP port is in use by another program"},
 		{"somebody else's address", "192.0.2.1:9100", "this host does not have the address"},
 	} {
-		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "-c", "1", "--metrics", row.addr)
+		code, out, errs := runTool(t.Context(), "--self", "--link", "mem", "-c", "1", "--metrics", row.addr)
 		check.That(t, code == exitError && out == "" &&
 			strings.Contains(errs, "ddpping: --metrics "+row.addr+": "+row.want),
 			"%s: exit %d, %q", row.name, code, errs)

@@ -21,8 +21,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// invoke runs the tool and returns what it printed and its exit code.
-func invoke(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+// runTool runs the tool and returns what it printed and its exit code.
+func runTool(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = runProgram(ctx, args, &out, &err)
 	return code, out.String(), err.String()
@@ -30,7 +30,7 @@ func invoke(ctx context.Context, args ...string) (code int, stdout, stderr strin
 
 func TestSizesFromNothingToMegabytes(t *testing.T) {
 	for _, size := range []string{"0", "1", "2000000"} {
-		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p",
+		code, out, errs := runTool(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p",
 			"c0ffee", "-s", size)
 		check.That(t, code == exitOK && strings.Contains(out, "over memory of this process") &&
 			strings.Contains(out, "3 received, 0% packet loss"), "size %s: exit %d\n%s%s", size, code, out, errs)
@@ -76,7 +76,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"tun without an address", "--link tun needs --local", []string{"--link", "tun", "127.0.0.1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			code, out, errs := invoke(must.Ended(), tt.args...) // where it goes on, it does not go on for long
+			code, out, errs := runTool(must.Ended(), tt.args...) // where it goes on, it does not go on for long
 			check.That(t, code == exitError && strings.Contains(errs, tt.want) &&
 				strings.HasPrefix(errs, "ddpping: ") && !strings.Contains(errs, "%!") && out == "",
 				"exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
@@ -84,7 +84,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ",
 		"-V": "ddpping of rddp "} {
-		code, out, errs := invoke(t.Context(), flag)
+		code, out, errs := runTool(t.Context(), flag)
 		check.That(t, code == exitOK && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code,
 			out, errs)
 	}
@@ -119,11 +119,12 @@ func TestPortOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// against pings a server that handle plays badly.
-func against(t *testing.T, args []string, handle func(e *endpoint, client *hello, msg []byte)) (code int, out string,
+// pingAgainst pings a server that handle plays badly.
+func pingAgainst(t *testing.T, args []string, handle func(e *endpoint, client *hello, msg []byte)) (code int,
+	out string,
 	err error) {
 	t.Helper()
-	client, server := devices(t)
+	client, server := newDevices(t)
 	l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEndpoint(server, 56, nil))(t)
 	go func() {
 		req, err := l.Accept(t.Context())
@@ -151,8 +152,8 @@ func against(t *testing.T, args []string, handle func(e *endpoint, client *hello
 	return code, b.String(), err
 }
 
-// devices are a client's and a server's, at serverAddr, joined by memory.
-func devices(t *testing.T, cfg ...*rdma.Config) (client, server *rdma.Device) {
+// newDevices are a client's and a server's, at serverAddr, joined by memory.
+func newDevices(t *testing.T, cfg ...*rdma.Config) (client, server *rdma.Device) {
 	t.Helper()
 	sl, cl := mempair.New(t, mem.Options{})
 	for to, link := range map[**rdma.Device]*mem.Link{&server: sl, &client: cl} {
@@ -184,7 +185,7 @@ func TestWrongRepliesAreFound(t *testing.T) {
 		}, "a message of 15 bytes is not a reply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			code, out, err := against(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
+			code, out, err := pingAgainst(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
 			check.That(t, (tt.err == "" || err != nil && err.Error() == tt.err) && (tt.err != "" ||
 				err == nil && code == exitLost && strings.Contains(out, "BAD CONTENT") &&
 					strings.Contains(out, "1 with bad content")), "exit %d, %v\n%s", code, err, out)
@@ -195,11 +196,15 @@ func TestWrongRepliesAreFound(t *testing.T) {
 // What the server's program says, or that it is none, ends the tool: it is no ping that is lost.
 func TestServerThatTakesNoPings(t *testing.T) {
 	for want, answer := range map[string]func(*rdma.Request, *endpoint) error{
-		"the server refused: full":         func(r *rdma.Request, _ *endpoint) error { return r.Reject([]byte("full")) },
+		"the server refused: full": func(r *rdma.Request, _ *endpoint) error {
+			return r.Reject([]byte("full"))
+		},
 		"is something else than this tool": nil,
-		errHello.Error():                   func(r *rdma.Request, e *endpoint) error { return r.Accept(e.qp, []byte("x")) },
+		errHello.Error(): func(r *rdma.Request, e *endpoint) error {
+			return r.Accept(e.qp, []byte("x"))
+		},
 	} {
-		client, server := devices(t)
+		client, server := newDevices(t)
 		if answer == nil {
 			must.Get(server.Transport().Listen(rdma.DefaultPort, nil))(t)
 		} else {
@@ -217,12 +222,12 @@ func TestServerThatTakesNoPings(t *testing.T) {
 // what memory says, until it is closed.
 func TestEndsTakeRoom(t *testing.T) {
 	for _, limits := range []rdma.Limits{{MaxCQE: 8}, {MaxRegions: 2}, {MaxWR: 100}} {
-		client, _ := devices(t, &rdma.Config{Limits: limits})
+		client, _ := newDevices(t, &rdma.Config{Limits: limits})
 		e, err := newEndpoint(client, 1, nil)
 		check.That(t, e == nil && err != nil && len(client.Snapshot().Regions) == 0, "with %+v: %v, and %+v stay",
 			limits, err, client.Snapshot().Regions)
 	}
-	dev, _ := devices(t)
+	dev, _ := newDevices(t)
 	for _, size := range []int{0, 1, 100, 1 << 20, 5 << 20} {
 		e := must.Get(newEndpoint(dev, size, nil))(t)
 		check.Equal(t, "octets", len(e.writeTarget)+len(e.readTarget)+len(e.localMem)+len(e.scratch)+sessionMemory+
@@ -237,7 +242,7 @@ func TestEndsTakeRoom(t *testing.T) {
 
 // The server judges what it gets, and ends a session of what is no ping.
 func TestServerFindsWrongPings(t *testing.T) {
-	client, server := devices(t)
+	client, server := newDevices(t)
 	l := must.Get(server.Listen(1))(t)
 	go (&service{dev: server, out: io.Discard}).acceptClients(t.Context(), l)
 	e := must.Get(newEndpoint(client, 8, nil))(t)
@@ -272,7 +277,7 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 		{"more memory than one client may take", (&hello{size: maxSize}).encode(), 1, errBusy.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			client, server := devices(t)
+			client, server := newDevices(t)
 			l := must.Get(server.Listen(1))(t)
 			go (&service{dev: server, out: io.Discard}).acceptClients(t.Context(), l)
 			e := must.Get(newEndpoint(client, 1, nil))(t)

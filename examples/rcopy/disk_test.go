@@ -88,17 +88,17 @@ func TestOneClientReservesItsShareOfTheDisk(t *testing.T) {
 func TestRefusedCopyIsToldOfTheShare(t *testing.T) {
 	b := newBench(t, "mem")
 	b.s.disk.space = func(*os.Root) (uint64, uint64, bool) { return 2000 - b.s.disk.all, 0, true }
-	held := b.hostile(offer{900, "held"})
+	held := b.newHostile(offer{900, "held"})
 	var rejected *ddpadapt.RejectedError
-	err := b.send("f", content(101))
+	err := b.sendFile("f", contentOf(101))
 	must.That(t, errors.As(err, &rejected), "a second copy: %v", err)
 	check.That(t, strings.Contains(string(rejected.Private), "the copies of one client may reserve 50 %"),
 		"the client is told %q", rejected.Private)
-	held.seal(0, [32]byte{}) // a wrong one ends the copy
-	held.verdict()
+	held.sealFile(0, [32]byte{}) // a wrong one ends the copy
+	held.readVerdict()
 	held.e.close()
-	must.OK(t, b.send("g", nil))
-	b.settle()
+	must.OK(t, b.sendFile("g", nil))
+	b.waitServerDone()
 	check.That(t, b.s.disk.all == 0 && len(b.s.disk.taken) == 0, "%d octets stay reserved", b.s.disk.all)
 }
 
@@ -107,12 +107,12 @@ func TestSlowCopyGivesWayForSpace(t *testing.T) {
 	b := newBench(t, "mem")
 	b.s.patience = 50 * time.Millisecond
 	b.s.disk.short = time.Now().Add(time.Hour)
-	c := b.hostile(offer{100_000, "f"})
-	c.write([]byte("a"), 0)
-	v := c.verdict()
+	c := b.newHostile(offer{100_000, "f"})
+	c.writeData([]byte("a"), 0)
+	v := c.readVerdict()
 	check.That(t, !v.stored && strings.Contains(v.text, "no place for others"), "verdict %+v", v)
 	c.e.close()
-	b.settle()
+	b.waitServerDone()
 }
 
 // The space of a real directory is that of its file system.

@@ -75,15 +75,15 @@ func newBench(t *testing.T, kind string) *bench {
 	return b
 }
 
-// content makes n octets that do not repeat.
-func content(n int) []byte {
+// contentOf makes n octets that do not repeat.
+func contentOf(n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{byte(n)}).Read(b)
 	return b
 }
 
-// send copies data under name as the program does.
-func (b *bench) send(name string, data []byte) error {
+// sendFile copies data under name as the program does.
+func (b *bench) sendFile(name string, data []byte) error {
 	u := &upload{offer: offer{uint64(len(data)), name}, src: bytes.NewReader(data), patience: time.Minute}
 	acked := 0
 	u.progress = func(n int) { acked += n }
@@ -98,14 +98,14 @@ func (b *bench) send(name string, data []byte) error {
 	return nil
 }
 
-// settle has the server finish what it is doing.
-func (b *bench) settle() {
+// waitServerDone has the server finish what it is doing.
+func (b *bench) waitServerDone() {
 	b.stop()
 	<-b.ended
 }
 
-// files checks that the directory holds these files and no others.
-func (b *bench) files(want map[string][]byte) {
+// checkFiles checks that the directory holds these files and no others.
+func (b *bench) checkFiles(want map[string][]byte) {
 	b.t.Helper()
 	entries := must.Get(os.ReadDir(b.dir))(b.t)
 	var names []string
@@ -131,12 +131,12 @@ func TestCopyIsTheFileOctetByOctet(t *testing.T) {
 				"no octets": 0, "one octet": 1, "one Write": chunk, "a Write and a bit": chunk + 3,
 				"the ring exactly": ring * chunk, "round the ring and ends odd": 2*ring*chunk + chunk + 12345,
 			} {
-				want[name] = content(n)
-				err := b.send(name, want[name])
+				want[name] = contentOf(n)
+				err := b.sendFile(name, want[name])
 				check.That(t, err == nil, "%s: %v", name, err)
 			}
-			b.settle()
-			b.files(want)
+			b.waitServerDone()
+			b.checkFiles(want)
 		})
 	}
 }
@@ -146,38 +146,38 @@ func TestCopiesAtATime(t *testing.T) {
 	want := make(map[string][]byte)
 	var all sync.WaitGroup
 	for i := range 6 {
-		name, data := string(rune('a'+i)), content(1<<20+i)
+		name, data := string(rune('a'+i)), contentOf(1<<20+i)
 		want[name] = data
 		all.Go(func() {
-			err := b.send(name, data)
+			err := b.sendFile(name, data)
 			check.That(t, err == nil, "%s: %v", name, err)
 		})
 	}
 	all.Wait()
-	b.settle()
-	b.files(want)
+	b.waitServerDone()
+	b.checkFiles(want)
 }
 
 // An older file stays whole until the new one is, and then gives way to it.
 func TestReplacesOnlyByWhatIsComplete(t *testing.T) {
 	b := newBench(t, "mem")
-	older, newer := content(1000), content(3000)
+	older, newer := contentOf(1000), contentOf(3000)
 	path := filepath.Join(b.dir, "f")
 	must.OK(t, os.WriteFile(path, older, 0o600))
 	reader := must.Get(os.Open(path))(t)
 	defer reader.Close()
 
-	c := b.hostile(offer{3000, "f"})
-	c.write(newer, 0)
+	c := b.newHostile(offer{3000, "f"})
+	c.writeData(newer, 0)
 	got, err := os.ReadFile(path)
 	check.That(t, err == nil && bytes.Equal(got, older),
 		"with the copy under way: %d octets, %v; want the older file", len(got), err)
-	c.seal(3000, sha256.Sum256(newer))
-	v := c.verdict()
+	c.sealFile(3000, sha256.Sum256(newer))
+	v := c.readVerdict()
 	must.That(t, v.stored, "not stored: %s", v.text)
 	c.e.close()
-	b.settle()
-	b.files(map[string][]byte{"f": newer})
+	b.waitServerDone()
+	b.checkFiles(map[string][]byte{"f": newer})
 	if got, err := io.ReadAll(reader); err != nil || !bytes.Equal(got, older) {
 		t.Errorf("who had the older file open reads %d octets, %v; it must be untouched", len(got), err)
 	}
@@ -190,7 +190,7 @@ type hostile struct {
 	where grant
 }
 
-func (b *bench) hostile(o offer) *hostile {
+func (b *bench) newHostile(o offer) *hostile {
 	b.t.Helper()
 	e := must.Get(newEnd(b.client, 8))(b.t)
 	answer := must.Get(e.qp.Connect(b.ctx, b.addr, o.encode()))(b.t)
@@ -199,8 +199,8 @@ func (b *bench) hostile(o offer) *hostile {
 	return c
 }
 
-// write puts data at off of the window and waits for the acknowledgement.
-func (c *hostile) write(data []byte, off uint64) {
+// writeData puts data at off of the window and waits for the acknowledgement.
+func (c *hostile) writeData(data []byte, off uint64) {
 	c.b.t.Helper()
 	if wc, err := c.tryWrite(data, off); err != nil || wc.Opcode != rdmap.WCWrite {
 		c.b.t.Fatalf("%v: %v", wc, err)
@@ -231,13 +231,13 @@ func (c *hostile) writeUntilRefused(data []byte, off uint64) {
 	}
 }
 
-func (c *hostile) seal(size uint64, sum [sha256.Size]byte) {
+func (c *hostile) sealFile(size uint64, sum [sha256.Size]byte) {
 	c.b.t.Helper()
 	s := seal{size, sum}
 	must.OK(c.b.t, c.e.say(s.encode()))
 }
 
-func (c *hostile) verdict() (v verdict) {
+func (c *hostile) readVerdict() (v verdict) {
 	c.b.t.Helper()
 	for {
 		wc := must.Get(c.e.next(c.b.ctx, time.Minute))(c.b.t)
@@ -251,7 +251,7 @@ func (c *hostile) verdict() (v verdict) {
 // Whatever a client does that is not a whole copy leaves nothing behind, and an older file as it
 // was.
 func TestNothingIsKept(t *testing.T) {
-	data := content(100000)
+	data := contentOf(100000)
 	sum := sha256.Sum256(data)
 	for _, test := range []struct {
 		name  string
@@ -259,37 +259,37 @@ func TestNothingIsKept(t *testing.T) {
 		heard string // what the client is told, if anything
 	}{
 		{"the SHA-256 is another one", func(c *hostile) {
-			c.write(data, 0)
-			c.seal(100000, [32]byte{1})
+			c.writeData(data, 0)
+			c.sealFile(100000, [32]byte{1})
 		}, "its SHA-256 is another one"},
 		{"an octet is wrong", func(c *hostile) {
 			bad := slices.Clone(data)
 			bad[99999] ^= 1
-			c.write(bad, 0)
-			c.seal(100000, sum)
+			c.writeData(bad, 0)
+			c.sealFile(100000, sum)
 		}, "its SHA-256 is another one"},
 		{"a part was never written", func(c *hostile) {
-			c.write(data[:99999], 0)
-			c.seal(100000, sum)
+			c.writeData(data[:99999], 0)
+			c.sealFile(100000, sum)
 		}, "1 of its octets never came"},
 		{"the sealed size is another one", func(c *hostile) {
-			c.write(data, 0)
-			c.seal(99999, sum)
+			c.writeData(data, 0)
+			c.sealFile(99999, sum)
 		}, "sealed with 99999"},
 		{"the seal is not one", func(c *hostile) {
-			c.write(data, 0)
+			c.writeData(data, 0)
 			must.OK(c.b.t, c.e.say([]byte("done")))
 		}, "does not speak"},
 		{"it leaves in order, unsealed", func(c *hostile) {
-			c.write(data, 0)
+			c.writeData(data, 0)
 			c.e.qp.Disconnect(c.b.ctx)
 		}, ""},
 		{"it ends the session in the middle", func(c *hostile) {
-			c.write(data[:5000], 0)
+			c.writeData(data[:5000], 0)
 			c.e.qp.Close()
 		}, ""},
 		{"its association is aborted in the middle", func(c *hostile) {
-			c.write(data[:5000], 0)
+			c.writeData(data[:5000], 0)
 			c.b.client.Close()
 		}, ""},
 		{"it writes beyond the window", func(c *hostile) {
@@ -300,23 +300,23 @@ func TestNothingIsKept(t *testing.T) {
 			}
 		}, ""},
 		{"it writes more than it announced", func(c *hostile) {
-			c.write(data, 0)
+			c.writeData(data, 0)
 			c.writeUntilRefused(data[:10], 0)
 		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "mem")
-			older := content(10)
+			older := contentOf(10)
 			must.OK(t, os.WriteFile(filepath.Join(b.dir, "f"), older, 0o600))
-			c := b.hostile(offer{100000, "f"})
+			c := b.newHostile(offer{100000, "f"})
 			test.does(c)
 			if test.heard != "" {
-				v := c.verdict()
+				v := c.readVerdict()
 				check.That(t, !v.stored && strings.Contains(v.text, test.heard), "verdict %+v, want %q", v, test.heard)
 			}
 			c.e.close()
-			b.settle()
-			b.files(map[string][]byte{"f": older})
+			b.waitServerDone()
+			b.checkFiles(map[string][]byte{"f": older})
 		})
 	}
 }
@@ -324,28 +324,28 @@ func TestNothingIsKept(t *testing.T) {
 // Once sealed, the content can be changed no more: what was checked is what is kept.
 func TestSealClosesTheWindow(t *testing.T) {
 	b := newBench(t, "mem")
-	data := content(50000)
-	c := b.hostile(offer{50000, "f"})
-	c.write(data, 0)
-	c.seal(50000, sha256.Sum256(data))
-	v := c.verdict()
+	data := contentOf(50000)
+	c := b.newHostile(offer{50000, "f"})
+	c.writeData(data, 0)
+	c.sealFile(50000, sha256.Sum256(data))
+	v := c.readVerdict()
 	must.That(t, v.stored, "not stored: %s", v.text)
 	c.writeUntilRefused([]byte("other"), 0)
 	c.e.close()
-	b.settle()
-	b.files(map[string][]byte{"f": data})
+	b.waitServerDone()
+	b.checkFiles(map[string][]byte{"f": data})
 }
 
 // A client that is there but sends nothing does not hold its place.
 func TestSilentClient(t *testing.T) {
 	b := newBench(t, "mem")
 	b.s.patience = 50 * time.Millisecond
-	c := b.hostile(offer{1000, "f"})
-	v := c.verdict()
+	c := b.newHostile(offer{1000, "f"})
+	v := c.readVerdict()
 	check.That(t, !v.stored && strings.Contains(v.text, "nothing has come for"), "verdict %+v", v)
 	c.e.close()
-	b.settle()
-	b.files(nil)
+	b.waitServerDone()
+	b.checkFiles(nil)
 }
 
 // A client that moves hardly anything does not hold the last place; where there are others it may.
@@ -387,7 +387,7 @@ func TestStoppedServerUnderLoad(t *testing.T) {
 	var refused *refusedError
 	check.That(t, errors.As(err, &refused) && refused.text == "the server is being stopped", "run fails with %v", err)
 	<-b.ended
-	b.files(nil)
+	b.checkFiles(nil)
 }
 
 // A server that goes without a word after the seal leaves the client in doubt, and it says so.
@@ -445,13 +445,13 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestStoppedServer(t *testing.T) {
 	b := newBench(t, "mem")
-	c := b.hostile(offer{1000, "f"})
+	c := b.newHostile(offer{1000, "f"})
 	b.stop()
-	v := c.verdict()
+	v := c.readVerdict()
 	check.That(t, !v.stored && v.text == "the server is being stopped", "verdict %+v", v)
 	c.e.close()
 	<-b.ended
-	b.files(nil)
+	b.checkFiles(nil)
 }
 
 func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
@@ -491,12 +491,12 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 	}
 	t.Run("the name of a directory", func(t *testing.T) {
 		var refused *refusedError
-		err := b.send("dir", content(10))
+		err := b.sendFile("dir", contentOf(10))
 		check.That(t, errors.As(err, &refused), "the answer is %v, want a refusal", err)
 	})
-	b.settle()
+	b.waitServerDone()
 	must.OK(t, os.Remove(filepath.Join(b.dir, "dir")))
-	b.files(nil)
+	b.checkFiles(nil)
 }
 
 // More than half of maxCopies from one address at a time are refused, and welcome when there is
@@ -505,18 +505,18 @@ func TestTooManyCopies(t *testing.T) {
 	b := newBench(t, "mem")
 	var held []*hostile
 	for range maxCopies / 2 {
-		held = append(held, b.hostile(offer{10, "held"}))
+		held = append(held, b.newHostile(offer{10, "held"}))
 	}
 	var rejected *ddpadapt.RejectedError
-	err := b.send("f", content(10))
+	err := b.sendFile("f", contentOf(10))
 	check.That(t, errors.As(err, &rejected), "the answer is %v, want a refusal", err)
 	for _, c := range held {
-		c.seal(0, [32]byte{}) // a wrong one ends the copy
-		c.verdict()
+		c.sealFile(0, [32]byte{}) // a wrong one ends the copy
+		c.readVerdict()
 		c.e.close()
 	}
-	b.settle()
-	b.files(nil)
+	b.waitServerDone()
+	b.checkFiles(nil)
 }
 
 // A file that changes under the client's hands is not stored by half.
@@ -526,7 +526,7 @@ func TestSourceFails(t *testing.T) {
 		src  io.Reader
 		text string
 	}{
-		{"it became shorter", bytes.NewReader(content(chunk + 5)), "shorter"},
+		{"it became shorter", bytes.NewReader(contentOf(chunk + 5)), "shorter"},
 		{"it cannot be read", iotest.ErrReader(errors.New("input/output error")), "input/output error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -536,8 +536,8 @@ func TestSourceFails(t *testing.T) {
 			var source *sourceError
 			check.That(t, errors.As(err, &source) && strings.Contains(err.Error(), test.text),
 				"run fails with %v, want %q", err, test.text)
-			b.settle()
-			b.files(nil)
+			b.waitServerDone()
+			b.checkFiles(nil)
 		})
 	}
 }

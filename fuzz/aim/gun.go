@@ -18,8 +18,8 @@ import (
 	"github.com/rddp-go/rddp/test/attack/attacker"
 )
 
-// gun sends an attacker's packets over a link and shows it the answers.
-type gun struct {
+// attackerLink sends an attacker's packets over a link and shows it the answers.
+type attackerLink struct {
 	*options
 	link    rawio.Link
 	remote  netip.AddrPort
@@ -36,23 +36,24 @@ type gun struct {
 
 const batch = 8 // packets between two looks at the answers
 
-func newGun(link rawio.Link, o *options) *gun {
-	g := &gun{options: o, link: link, remote: netip.AddrPortFrom(o.target.Addr(), 0), in: make(chan []byte, 4096),
+func newGun(link rawio.Link, o *options) *attackerLink {
+	g := &attackerLink{options: o, link: link, remote: netip.AddrPortFrom(o.target.Addr(), 0),
+		in:   make(chan []byte, 4096),
 		gone: make(chan struct{})}
 	if o.link.Kind == "udp" {
 		g.remote = netip.AddrPortFrom(o.target.Addr(), o.link.EncapPort)
 	}
-	go g.read()
+	go g.readLoop()
 	return g
 }
 
-func (g *gun) close() {
+func (g *attackerLink) closeLink() {
 	g.link.Close()
 	<-g.gone
 }
 
-// read hands on what comes from the other side, as far as there is room.
-func (g *gun) read() {
+// readLoop hands on what comes from the other side, as far as there is room.
+func (g *attackerLink) readLoop() {
 	defer close(g.gone)
 	pkts := make([]rawio.Packet, 64)
 	for {
@@ -81,8 +82,8 @@ func (g *gun) read() {
 
 var errRefused = errors.New("the other side's host says that nobody is there")
 
-// take shows the peer what has come, and waits up to so long for the first of it.
-func (g *gun) take(p *attacker.Peer, wait time.Duration) (any bool) {
+// showAnswers shows the peer what has come, and waits up to so long for the first of it.
+func (g *attackerLink) showAnswers(p *attacker.Peer, wait time.Duration) (any bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
@@ -94,7 +95,7 @@ func (g *gun) take(p *attacker.Peer, wait time.Duration) (any bool) {
 			}
 			any = true
 			g.taken++
-			g.log.add(record{at: time.Now(), data: b})
+			g.log.addRecord(record{at: time.Now(), data: b})
 			up := p.Up()
 			if p.Take(b); !up && p.Up() {
 				g.ups++
@@ -106,19 +107,19 @@ func (g *gun) take(p *attacker.Peer, wait time.Duration) (any bool) {
 	}
 }
 
-func (g *gun) send(b []byte) {
+func (g *attackerLink) sendPacket(b []byte) {
 	g.sent++
-	g.log.add(record{at: time.Now(), data: b, sent: true})
+	g.log.addRecord(record{at: time.Now(), data: b, sent: true})
 	vec := [][]byte{b}
 	g.link.WriteBatch([]rawio.Packet{{Vec: vec, Remote: g.remote}}) // a packet that is lost is one less
 }
 
-// alive sends INITs until one is answered, for as long as the patience lasts.
-func (g *gun) alive(ctx context.Context) bool {
+// checkAlive sends INITs until one is answered, for as long as the patience lasts.
+func (g *attackerLink) checkAlive(ctx context.Context) bool {
 	start := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		asked := newInit(uint16(1024+rand.IntN(60000)), g.target.Port())
-		g.send(asked.packet)
+		g.sendPacket(asked.packet)
 		for until := time.Now().Add(wait); time.Now().Before(until); {
 			select {
 			case b := <-g.in:
@@ -138,22 +139,22 @@ func (g *gun) alive(ctx context.Context) bool {
 	}
 }
 
-// asked is an INIT of a host that knows nothing.
-type asked struct {
+// initRequest is an INIT of a host that knows nothing.
+type initRequest struct {
 	port   uint16
 	packet []byte
 }
 
-func newInit(local, remote uint16) asked {
+func newInit(local, remote uint16) initRequest {
 	b := wire.AppendHeader(nil, local, remote, 0)
 	b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: rand.Uint32() | 1, ARwnd: 1 << 17, OutStreams: 10,
 		InStreams: 10, TSN: wire.TSN(rand.Uint32())})
 	wire.PutPacketChecksum([][]byte{b})
-	return asked{local, b}
+	return initRequest{local, b}
 }
 
 // answeredBy says whether b is an INIT ACK, or a refusal: that answers too.
-func (a asked) answeredBy(b []byte) bool {
+func (a initRequest) answeredBy(b []byte) bool {
 	p, err := wire.ParsePacket(b)
 	if err != nil || p.DstPort() != a.port {
 		return false
@@ -163,8 +164,8 @@ func (a asked) answeredBy(b []byte) bool {
 	return ok && (c.Type() == wire.ChunkInitAck || c.Type() == wire.ChunkAbort)
 }
 
-// fire attacks until the time is over or the other side does not answer any more.
-func (g *gun) fire(ctx context.Context, out io.Writer) (found bool, err error) {
+// attackLoop attacks until the time is over or the other side does not answer any more.
+func (g *attackerLink) attackLoop(ctx context.Context, out io.Writer) (found bool, err error) {
 	start, said := time.Now(), time.Now()
 	ports := rand.New(rand.NewPCG(g.seed, 1))
 	for ctx.Err() == nil {
@@ -177,52 +178,52 @@ func (g *gun) fire(ctx context.Context, out io.Writer) (found bool, err error) {
 		for n := 0; n < g.options.life && ctx.Err() == nil && g.refused == nil; n++ {
 			b := p.Packet()
 			if b == nil {
-				g.take(p, 2*time.Millisecond)
+				g.showAnswers(p, 2*time.Millisecond)
 				continue
 			}
-			g.send(b)
+			g.sendPacket(b)
 			switch {
 			case !p.Up():
-				g.take(p, 2*time.Millisecond)
+				g.showAnswers(p, 2*time.Millisecond)
 			case n%batch == 0:
-				g.take(p, 200*time.Microsecond)
+				g.showAnswers(p, 200*time.Microsecond)
 			}
 			if ahead := time.Duration(g.sent)*time.Second/time.Duration(max(g.rate, 1)) - time.Since(start); g.rate >
 				0 && ahead > 0 {
-				g.take(p, ahead)
+				g.showAnswers(p, ahead)
 			}
 		}
-		if !g.alive(context.Background()) {
-			return true, g.report(out, seed, time.Since(start))
+		if !g.checkAlive(context.Background()) {
+			return true, g.writeReport(out, seed, time.Since(start))
 		}
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			g.status(out, time.Since(start))
+			g.printStatus(out, time.Since(start))
 		}
 	}
-	g.status(out, time.Since(start))
+	g.printStatus(out, time.Since(start))
 	fmt.Fprintln(out, "the other side still answers")
 	return false, nil
 }
 
-func (g *gun) status(out io.Writer, after time.Duration) {
+func (g *attackerLink) printStatus(out io.Writer, after time.Duration) {
 	fmt.Fprintf(out, "%v: %d attackers, %d associations, %d packets sent, %d received; slowest answer to an INIT %v\n",
 		after.Round(time.Second), g.lives, g.ups, g.sent, g.taken, g.slowest.Round(time.Microsecond))
 }
 
-// report says what was found.
-func (g *gun) report(out io.Writer, seed uint64, after time.Duration) error {
-	g.status(out, after)
+// writeReport says what was found.
+func (g *attackerLink) writeReport(out io.Writer, seed uint64, after time.Duration) error {
+	g.printStatus(out, after)
 	what := "hangs: it does not answer an INIT"
 	if g.refused != nil {
 		what = "died: " + g.refused.Error()
 	}
 	fmt.Fprintf(out, "FOUND: after %d packets the other side %s (--seed %d finds it sooner, perhaps)\n", g.sent, what,
 		seed)
-	list := g.log.list()
+	list := g.log.listRecords()
 	fmt.Fprintln(out, "the last packets before that:")
-	for _, r := range tail(list, 200) {
-		if r.sent && !r.probe() {
+	for _, r := range lastRecords(list, 200) {
+		if r.sent && !r.isProbe() {
 			fmt.Fprintf(out, "  %s\n", r)
 		}
 	}
@@ -259,8 +260,8 @@ type record struct {
 	sent bool
 }
 
-// probe says whether it is one of alive's INITs: alone, without parameters.
-func (r record) probe() bool {
+// isProbe says whether it is one of alive's INITs: alone, without parameters.
+func (r record) isProbe() bool {
 	return len(r.data) == wire.CommonHeaderLen+20 && wire.ChunkType(r.data[wire.CommonHeaderLen]) == wire.ChunkInit
 }
 
@@ -290,7 +291,7 @@ type ring struct {
 
 const ringSize = 20000
 
-func (r *ring) add(v record) {
+func (r *ring) addRecord(v record) {
 	if len(r.records) < ringSize {
 		r.records = append(r.records, v)
 		return
@@ -299,8 +300,8 @@ func (r *ring) add(v record) {
 	r.next = (r.next + 1) % ringSize
 }
 
-func (r *ring) list() []record {
+func (r *ring) listRecords() []record {
 	return append(r.records[r.next:len(r.records):len(r.records)], r.records[:r.next]...)
 }
 
-func tail(list []record, n int) []record { return list[max(len(list)-n, 0):] }
+func lastRecords(list []record, n int) []record { return list[max(len(list)-n, 0):] }

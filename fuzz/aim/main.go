@@ -46,7 +46,7 @@ const about = `Usage: aim [flags] HOST:PORT
 
 Attack the SCTP implementation that listens on that SCTP port, and tell when it dies or hangs.`
 
-func parse(args []string, stdout io.Writer) (*options, error) {
+func parseOptions(args []string, stdout io.Writer) (*options, error) {
 	o := new(options)
 	fs := cli.NewFlags("aim")
 	fs.StringVar(&o.link.Kind, "link", "udp", "how packets travel: udp (RFC 6951) or raw (needs CAP_NET_RAW)")
@@ -80,27 +80,28 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case o.link.Kind != "udp" && o.link.Kind != "raw":
 		return nil, cli.Usagef("--link %s: it is udp or raw", cli.Printable(o.link.Kind))
 	}
-	if o.target = netip.AddrPortFrom(t.Addr().Unmap(), t.Port()); !o.mine && !allowed(o.target.Addr(), ownNamespace()) {
+	if o.target = netip.AddrPortFrom(t.Addr().Unmap(), t.Port()); !o.mine &&
+		!isAllowed(o.target.Addr(), ownNamespace()) {
 		return nil, cli.Usagef("%s is neither a loopback address nor in a network namespace of its own: attack "+
 			"only what is yours to break, and say so by --i-own-this-host", t.Addr())
 	}
 	return o, nil
 }
 
-// allowed says whether an address may be attacked without being asked for by name.
-func allowed(a netip.Addr, ownNamespace bool) bool {
+// isAllowed says whether an address may be attacked without being asked for by name.
+func isAllowed(a netip.Addr, ownNamespace bool) bool {
 	return a.IsLoopback() || ownNamespace && (a.IsPrivate() || a.IsLinkLocalUnicast())
 }
 
 func main() {
 	ctx := cli.UntilSignal(os.Interrupt, syscall.SIGTERM)
-	o, err := parse(os.Args[1:], os.Stdout)
+	o, err := parseOptions(os.Args[1:], os.Stdout)
 	if errors.Is(err, pflag.ErrHelp) {
 		return
 	}
 	found := false
 	if err == nil {
-		found, err = run(ctx, o, os.Stdout)
+		found, err = runAttack(ctx, o, os.Stdout)
 	}
 	switch {
 	case err != nil:
@@ -111,19 +112,19 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o *options, stdout io.Writer) (found bool, err error) {
+func runAttack(ctx context.Context, o *options, stdout io.Writer) (found bool, err error) {
 	link, err := o.link.Open(false)
 	if err != nil {
 		return false, err
 	}
 	g := newGun(link, o)
-	defer g.close()
+	defer g.closeLink()
 	ctx, cancel := context.WithTimeout(ctx, o.duration)
 	defer cancel()
 	fmt.Fprintf(stdout, "aim at %s over %s, seed %d, for %v\n", o.target, o.link.Kind, o.seed, o.duration)
-	if !g.alive(ctx) {
+	if !g.checkAlive(ctx) {
 		return false, fmt.Errorf("%s does not answer an INIT: is there a listener, and is --link right? %w", o.target,
 			errors.Join(g.refused, net.ErrClosed))
 	}
-	return g.fire(ctx, stdout)
+	return g.attackLoop(ctx, stdout)
 }

@@ -27,7 +27,7 @@ func TestOnlyOnesOwnHostsAreAttacked(t *testing.T) {
 		{"2001:db8::1", true, false},
 		{"0.0.0.0", false, false},
 	} {
-		got := allowed(netip.MustParseAddr(tt.addr), tt.ownNamespace)
+		got := isAllowed(netip.MustParseAddr(tt.addr), tt.ownNamespace)
 		check.That(t, got == tt.want, "%s, in a namespace of its own %v: %v", tt.addr, tt.ownNamespace, got)
 	}
 }
@@ -37,11 +37,11 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		{}, {"127.0.0.1"}, {"127.0.0.1:0"}, {"localhost:5000"}, {"192.0.2.1:5000"}, {"--link", "tun", "127.0.0.1:5000"},
 		{"--duration", "-1s", "127.0.0.1:5000"}, {"127.0.0.1:5000", "127.0.0.2:5000"},
 	} {
-		_, err := parse(args, io.Discard)
+		_, err := parseOptions(args, io.Discard)
 		usage := (*cli.UsageError)(nil)
 		check.That(t, errors.As(err, &usage), "%q: %v", args, err)
 	}
-	if o, err := parse([]string{"--i-own-this-host", "192.0.2.1:5000"}, io.Discard); err != nil ||
+	if o, err := parseOptions([]string{"--i-own-this-host", "192.0.2.1:5000"}, io.Discard); err != nil ||
 		o.target.Port() != 5000 {
 		t.Errorf("a host of one's own: %+v, %v", o, err)
 	}

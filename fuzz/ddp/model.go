@@ -34,8 +34,8 @@ type model struct {
 	come   [256]bool         // octets of its message that were delivered, by MO
 }
 
-// place applies a segment and returns the error type and code it must meet, or ok.
-func (m *model) place(seg []byte) (typ ddp.ErrorType, code uint8, ok bool) {
+// placeSegment applies a segment and returns the error type and code it must meet, or ok.
+func (m *model) placeSegment(seg []byte) (typ ddp.ErrorType, code uint8, ok bool) {
 	if len(seg) == 0 || seg[0]&3 != 1 {
 		if len(seg) > 0 && seg[0]&0x80 != 0 {
 			return ddp.TypeTagged, ddp.CodeTaggedVersion, false
@@ -43,14 +43,14 @@ func (m *model) place(seg []byte) (typ ddp.ErrorType, code uint8, ok bool) {
 		return ddp.TypeUntagged, ddp.CodeUntaggedVersion, false
 	}
 	if seg[0]&0x80 != 0 {
-		code, ok = m.tagged(seg)
+		code, ok = m.placeTagged(seg)
 		return ddp.TypeTagged, code, ok
 	}
-	code, ok = m.untagged(seg)
+	code, ok = m.placeUntagged(seg)
 	return ddp.TypeUntagged, code, ok
 }
 
-func (m *model) tagged(seg []byte) (uint8, bool) {
+func (m *model) placeTagged(seg []byte) (uint8, bool) {
 	if len(seg) < 14 {
 		return ddp.CodeInvalidSTag, false
 	}
@@ -82,7 +82,7 @@ func (m *model) tagged(seg []byte) (uint8, bool) {
 	return ddp.CodeInvalidSTag, false
 }
 
-func (m *model) untagged(seg []byte) (uint8, bool) {
+func (m *model) placeUntagged(seg []byte) (uint8, bool) {
 	if len(seg) < 18 {
 		return ddp.CodeInvalidQN, false
 	}
@@ -113,8 +113,8 @@ func (m *model) untagged(seg []byte) (uint8, bool) {
 	return 0, true
 }
 
-// deliver returns whether the delivery of a placed untagged segment is a fault.
-func (m *model) deliver(seg []byte) (fault bool) {
+// deliverSegment returns whether the delivery of a placed untagged segment is a fault.
+func (m *model) deliverSegment(seg []byte) (fault bool) {
 	if seg[0]&0x80 != 0 {
 		return false
 	}
@@ -156,8 +156,8 @@ const (
 	streamID ddp.StreamID = 4
 )
 
-// world is the stream under test over the real arena, and its ULP.
-type world struct {
+// streamUnderTest is the stream under test over the real arena, and its ULP.
+type streamUnderTest struct {
 	model
 	real   [1024]byte
 	stream *ddp.Stream
@@ -165,45 +165,45 @@ type world struct {
 	fault  *ddp.Error
 }
 
-func (w *world) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
+func (w *streamUnderTest) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
 
-func (w *world) Buffer(qn, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) {
+func (w *streamUnderTest) Buffer(qn, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) {
 	if qn == 1 {
 		return nil, ddp.CodeNoBuffer
 	}
 	return w.queue.Lookup(msn)
 }
 
-func (w *world) DeliverTagged(uint8, ddp.STag, uint64, uint64) {}
+func (w *streamUnderTest) DeliverTagged(uint8, ddp.STag, uint64, uint64) {}
 
-func (w *world) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, b *ddp.RecvBuffer) {
+func (w *streamUnderTest) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, b *ddp.RecvBuffer) {
 	w.queue.Pop()
 }
 
-func (w *world) Completed(uint64) {}
+func (w *streamUnderTest) Completed(uint64) {}
 
-func (w *world) Failed(uint64, error) {}
+func (w *streamUnderTest) Failed(uint64, error) {}
 
-func (w *world) Drained() {}
+func (w *streamUnderTest) Drained() {}
 
-func (w *world) PeerClosed() {}
+func (w *streamUnderTest) PeerClosed() {}
 
-func (w *world) Fatal(err *ddp.Error) { w.fault = err }
+func (w *streamUnderTest) Fatal(err *ddp.Error) { w.fault = err }
 
-type idle struct{}
+type idleLower struct{}
 
-func (idle) MULPDU() int { return 1500 }
+func (idleLower) MULPDU() int { return 1500 }
 
-func (idle) Ready() {}
+func (idleLower) Ready() {}
 
-func (idle) Finish() {}
+func (idleLower) Finish() {}
 
-func (idle) Abort() {}
+func (idleLower) Abort() {}
 
-func newWorld(t *testing.T) *world {
-	w := &world{queue: ddp.NewQueue(4)}
+func newWorld(t *testing.T) *streamUnderTest {
+	w := &streamUnderTest{queue: ddp.NewQueue(4)}
 	w.next, w.posted = 1, map[uint32]buffer{}
 	table := ddp.NewTable(bytes.NewReader([]byte("sixteen octets!!")))
 	start := 16
@@ -244,12 +244,12 @@ func newWorld(t *testing.T) *world {
 		w.posted[msn] = b
 	}
 	w.stream = ddp.NewStream(ddp.StreamConfig{ID: streamID, PD: pd, Table: table, ULP: w, Queues: 2})
-	w.stream.Attach(idle{})
+	w.stream.Attach(idleLower{})
 	return w
 }
 
-// segment makes a segment that is near to a valid one, or any octets at all.
-func (w *world) segment(s *fuzzinput.Script, serial byte) []byte {
+// makeSegment makes a segment that is near to a valid one, or any octets at all.
+func (w *streamUnderTest) makeSegment(s *fuzzinput.Script, serial byte) []byte {
 	kind, control := s.Byte(), s.Byte()
 	payload := bytes.Repeat([]byte{serial | 0x80}, int(s.Byte())%80)
 	var b [ddp.MaxHeaderLen]byte

@@ -28,7 +28,7 @@ func FuzzPlace(f *testing.F) {
 				a.valid = false
 				continue
 			}
-			seg := w.segment(&s, serial)
+			seg := w.makeSegment(&s, serial)
 			dead := w.fault != nil
 			var p ddp.Placed
 			w.stream.Place(seg, &p)
@@ -37,11 +37,11 @@ func FuzzPlace(f *testing.F) {
 					"a segment after a fatal error was not dropped silently")
 				continue
 			}
-			typ, code, ok := w.place(seg)
+			typ, code, ok := w.placeSegment(seg)
 			must.That(t, ok == (p.Err == nil) && (ok || p.Err.Type == typ && p.Err.Code == code),
 				"segment % x: %v, want ok %t or %d/%d", seg, p.Err, ok, typ, code)
 			must.That(t, w.real == w.arena, "segment % x: memory differs from the model", seg)
-			fatal := !ok || w.deliver(seg)
+			fatal := !ok || w.deliverSegment(seg)
 			w.stream.Deliver(&p)
 			must.That(t, fatal == (w.fault != nil), "segment % x: fault %v, want one: %t", seg, w.fault, fatal)
 			must.That(t, w.real == w.arena && w.queue.First() == w.model.next,

@@ -27,8 +27,8 @@ type entry struct {
 }
 
 // ended: no access is possible, whatever its rights.
-func (e *entry) ended() bool {
-	return e.revoked || e.parent != nil && (e.parent.ended() || e.parent.rebinds != e.binding)
+func (e *entry) hasEnded() bool {
+	return e.revoked || e.parent != nil && (e.parent.hasEnded() || e.parent.rebinds != e.binding)
 }
 
 // resolved is an access that was allowed and may be made later.
@@ -49,48 +49,48 @@ type tableLab struct {
 	want    [512]byte
 	entries []*entry
 	pieces  []resolved
-	streams [3]who
+	streams [3]streamKey
 }
 
-// who is one stream: its Protection Domain and identity.
-type who struct {
+// streamKey is one stream: its Protection Domain and identity.
+type streamKey struct {
 	pd ddp.PD
 	id ddp.StreamID
 }
 
 const maxPerPD = 12
 
-func (l *tableLab) stream(w who) *ddp.Stream {
-	s := ddp.NewStream(ddp.StreamConfig{ID: w.id, PD: w.pd, Table: l.table, ULP: &world{}, Queues: 1})
-	s.Attach(idle{})
+func (l *tableLab) streamOf(w streamKey) *ddp.Stream {
+	s := ddp.NewStream(ddp.StreamConfig{ID: w.id, PD: w.pd, Table: l.table, ULP: &streamUnderTest{}, Queues: 1})
+	s.Attach(idleLower{})
 	return s
 }
 
-func (l *tableLab) pick() *entry {
+func (l *tableLab) pickEntry() *entry {
 	if len(l.entries) == 0 {
 		return &entry{revoked: true}
 	}
 	return l.entries[int(l.s.Byte())%len(l.entries)]
 }
 
-func (l *tableLab) who() who { return l.streams[int(l.s.Byte())%len(l.streams)] }
+func (l *tableLab) pickStream() streamKey { return l.streams[int(l.s.Byte())%len(l.streams)] }
 
 // bases are Tagged Offsets of first octets: a buffer of more than 64 octets wraps at the last two.
-func (l *tableLab) base() uint64 {
+func (l *tableLab) drawBase() uint64 {
 	return []uint64{0, 1, 1 << 32, math.MaxUint64 - 511, math.MaxUint64 - 63, math.MaxUint64}[int(l.s.Byte())%6]
 }
 
-func wraps(base uint64, n int) bool { return uint64(n) > math.MaxUint64-base }
+func wrapsAround(base uint64, n int) bool { return uint64(n) > math.MaxUint64-base }
 
-func (l *tableLab) same(what string, got, want error) {
+func (l *tableLab) checkSameError(what string, got, want error) {
 	l.t.Helper()
 	if !errors.Is(got, want) || want == nil && got != nil {
 		l.t.Fatalf("%s: %v, want %v", what, got, want)
 	}
 }
 
-// count returns the live STags of a Protection Domain.
-func (l *tableLab) count(pd ddp.PD) (n int) {
+// countLive returns the live STags of a Protection Domain.
+func (l *tableLab) countLive(pd ddp.PD) (n int) {
 	for _, e := range l.entries {
 		if e.registered && e.pd == pd {
 			n++
@@ -99,39 +99,39 @@ func (l *tableLab) count(pd ddp.PD) (n int) {
 	return n
 }
 
-func (l *tableLab) memory() (start, n int) {
+func (l *tableLab) drawMemory() (start, n int) {
 	start = int(l.s.Byte()) * 2
 	return start, min(int(l.s.Byte()), len(l.arena)-start)
 }
 
-func (l *tableLab) register() {
-	start, n := l.memory()
-	w := l.who()
-	e := &entry{pd: w.pd, access: ddp.Access(l.s.Byte() & 15), base: l.base(), start: start, n: n, registered: true}
+func (l *tableLab) registerRegion() {
+	start, n := l.drawMemory()
+	w := l.pickStream()
+	e := &entry{pd: w.pd, access: ddp.Access(l.s.Byte() & 15), base: l.drawBase(), start: start, n: n, registered: true}
 	if l.s.Byte()%2 == 0 {
 		e.scope = w.id
 	}
 	var want error
 	switch {
-	case wraps(e.base, n):
+	case wrapsAround(e.base, n):
 		want = ddp.ErrRange
-	case l.count(e.pd) >= maxPerPD:
+	case l.countLive(e.pd) >= maxPerPD:
 		want = ddp.ErrTooManyRegions
 	}
 	r, err := l.table.Register(ddp.Spec{PD: e.pd, Mem: ddp.Bytes(l.arena[start : start+n]), Base: e.base,
 		Access: e.access, Scope: e.scope})
-	l.same("Register", err, want)
-	l.add(e, r)
+	l.checkSameError("Register", err, want)
+	l.addEntry(e, r)
 }
 
-// bind makes a window.
-func (l *tableLab) bind() {
-	of, w := l.pick(), l.who()
+// bindWindow makes a window.
+func (l *tableLab) bindWindow() {
+	of, w := l.pickEntry(), l.pickStream()
 	if of.region == nil {
 		return
 	}
 	e := &entry{pd: w.pd, scope: w.id * ddp.StreamID(l.s.Byte()%4+3) / 4, access: ddp.Access(l.s.Byte() & 15),
-		base:       l.base(),
+		base:       l.drawBase(),
 		registered: true, parent: of, binding: of.rebinds}
 	off := int(l.s.Byte())
 	e.start, e.n = of.start+off, int(l.s.Byte())
@@ -141,24 +141,24 @@ func (l *tableLab) bind() {
 		want = ddp.ErrNoSuchRegion
 	case of.parent != nil:
 		want = ddp.ErrWindow
-	case of.ended():
+	case of.hasEnded():
 		want = ddp.ErrRevoked
 	case of.pd != e.pd || e.scope == 0 || of.scope != 0 && of.scope != e.scope:
 		want = ddp.ErrScope
 	case e.access&(ddp.RemoteWrite|ddp.RemoteAtomic) != 0 && of.access&ddp.LocalWrite == 0:
 		want = ddp.ErrRights
-	case off+e.n > of.n || wraps(e.base, e.n):
+	case off+e.n > of.n || wrapsAround(e.base, e.n):
 		want = ddp.ErrRange
-	case l.count(e.pd) >= maxPerPD:
+	case l.countLive(e.pd) >= maxPerPD:
 		want = ddp.ErrTooManyRegions
 	}
 	r, err := l.table.Bind(of.region, ddp.Window{PD: e.pd, Stream: e.scope, Off: uint64(off), Len: uint64(e.n),
 		Base: e.base, Access: e.access})
-	l.same("Bind", err, want)
-	l.add(e, r)
+	l.checkSameError("Bind", err, want)
+	l.addEntry(e, r)
 }
 
-func (l *tableLab) add(e *entry, r *ddp.Region) {
+func (l *tableLab) addEntry(e *entry, r *ddp.Region) {
 	if r == nil {
 		return
 	}
@@ -171,9 +171,9 @@ func (l *tableLab) add(e *entry, r *ddp.Region) {
 	l.entries = append(l.entries, e)
 }
 
-// change revokes, gives up, or changes an STag.
-func (l *tableLab) change(op byte) {
-	e := l.pick()
+// changeEntry revokes, gives up, or changes an STag.
+func (l *tableLab) changeEntry(op byte) {
+	e := l.pickEntry()
 	if e.region == nil {
 		return
 	}
@@ -186,25 +186,25 @@ func (l *tableLab) change(op byte) {
 		e.region.Invalidate()
 		e.revoked = true
 	case 1:
-		l.same("Deregister", l.table.Deregister(e.region), gone)
+		l.checkSameError("Deregister", l.table.Deregister(e.region), gone)
 		e.registered, e.revoked = false, true
 	case 2:
 		a := ddp.Access(l.s.Byte() & 15)
-		l.same("SetAccess", l.table.SetAccess(e.region, a), gone)
+		l.checkSameError("SetAccess", l.table.SetAccess(e.region, a), gone)
 		if gone == nil {
 			e.access = a
 		}
 	case 3:
-		start, n := l.memory()
-		base, a := l.base(), ddp.Access(l.s.Byte()&15)
+		start, n := l.drawMemory()
+		base, a := l.drawBase(), ddp.Access(l.s.Byte()&15)
 		want := gone
 		if want == nil && e.parent != nil {
 			want = ddp.ErrWindow
 		}
-		if wraps(base, n) {
+		if wrapsAround(base, n) {
 			want = ddp.ErrRange
 		}
-		l.same("Rebind", l.table.Rebind(e.region, ddp.Bytes(l.arena[start:start+n]), base, a), want)
+		l.checkSameError("Rebind", l.table.Rebind(e.region, ddp.Bytes(l.arena[start:start+n]), base, a), want)
 		if want == nil {
 			e.start, e.n, e.base, e.access, e.revoked = start, n, base, a, false
 			e.rebinds++
@@ -212,16 +212,16 @@ func (l *tableLab) change(op byte) {
 	}
 }
 
-// judge says how an access of n > 0 octets must end, and where in the arena it goes.
-func (l *tableLab) judge(e *entry, w who, to uint64, n int, need ddp.Access) (at int, code uint8, ok bool) {
+// judgeAccess says how an access of n > 0 octets must end, and where in the arena it goes.
+func (l *tableLab) judgeAccess(e *entry, w streamKey, to uint64, n int, need ddp.Access) (at int, code uint8, ok bool) {
 	switch {
-	case !e.registered || e.ended():
+	case !e.registered || e.hasEnded():
 		return 0, ddp.CodeInvalidSTag, false
 	case e.pd != w.pd || e.scope != 0 && e.scope != w.id:
 		return 0, ddp.CodeNotAssociated, false
 	case e.access&need != need:
 		return 0, ddp.CodeInvalidSTag, false
-	case wraps(to, n):
+	case wrapsAround(to, n):
 		return 0, ddp.CodeTOWrap, false
 	case to < e.base || to-e.base > uint64(e.n) || uint64(n) > uint64(e.n)-(to-e.base):
 		return 0, ddp.CodeBaseBounds, false
@@ -229,9 +229,9 @@ func (l *tableLab) judge(e *entry, w who, to uint64, n int, need ddp.Access) (at
 	return e.start + int(to-e.base), 0, true
 }
 
-// access writes, does an Atomic Operation, or resolves for later.
-func (l *tableLab) access(op byte) {
-	e, w := l.pick(), l.who()
+// accessNow writes, does an Atomic Operation, or resolves for later.
+func (l *tableLab) accessNow(op byte) {
+	e, w := l.pickEntry(), l.pickStream()
 	tag := ddp.STag(l.s.Next16())
 	if e.region != nil {
 		tag = e.region.STag()
@@ -241,10 +241,10 @@ func (l *tableLab) access(op byte) {
 	var at int
 	var code uint8
 	var ok bool
-	switch s := l.stream(w); op {
+	switch s := l.streamOf(w); op {
 	case 0:
 		n := int(l.s.Byte())%40 + 1
-		at, code, ok = l.judge(e, w, to, n, ddp.RemoteWrite)
+		at, code, ok = l.judgeAccess(e, w, to, n, ddp.RemoteWrite)
 		seg := make([]byte, ddp.TaggedHeaderLen, ddp.TaggedHeaderLen+n)
 		ddp.Tagged{Last: true, STag: tag, TO: to}.Put(seg)
 		payload := bytes.Repeat([]byte{l.s.Byte()}, n)
@@ -254,7 +254,7 @@ func (l *tableLab) access(op byte) {
 			copy(l.want[at:], payload)
 		}
 	case 1:
-		at, code, ok = l.judge(e, w, to, ddp.AtomicLen, ddp.RemoteAtomic)
+		at, code, ok = l.judgeAccess(e, w, to, ddp.AtomicLen, ddp.RemoteAtomic)
 		add := ddp.FetchAdd(uint64(l.s.Next16()))
 		var old uint64
 		old, err = s.Atomic(tag, to, &add)
@@ -273,7 +273,7 @@ func (l *tableLab) access(op byte) {
 		}
 	case 2:
 		n, need := int(l.s.Byte())%40+1, ddp.Access(l.s.Byte()&15)
-		_, code, ok = l.judge(e, w, to, n, need)
+		_, code, ok = l.judgeAccess(e, w, to, n, need)
 		var piece ddp.Piece
 		if piece, err = s.Resolve(tag, to, uint64(n), need); ok && err == nil {
 			l.pieces = append(l.pieces, resolved{piece, e, need, e.rebinds})
@@ -284,21 +284,21 @@ func (l *tableLab) access(op byte) {
 	}
 }
 
-// use makes an access that was resolved before: it may have become void.
-func (l *tableLab) use() {
+// useResolved makes an access that was resolved before: it may have become void.
+func (l *tableLab) useResolved() {
 	if len(l.pieces) == 0 {
 		return
 	}
 	p := &l.pieces[int(l.s.Byte())%len(l.pieces)]
 	var want error
-	if p.e.ended() || p.rebind != p.e.rebinds || p.e.access&p.need != p.need {
+	if p.e.hasEnded() || p.rebind != p.e.rebinds || p.e.access&p.need != p.need {
 		want = ddp.ErrRevoked
 	}
 	_, err := ddp.MakeRecvBuffer(ddp.Gather{p.piece}, 0)
-	l.same("a resolved access", err, want)
+	l.checkSameError("a resolved access", err, want)
 }
 
-func (l *tableLab) check() {
+func (l *tableLab) checkTable() {
 	live := 0
 	for _, e := range l.entries {
 		found := l.table.Lookup(e.region.STag())
@@ -310,7 +310,7 @@ func (l *tableLab) check() {
 		} else if found != nil {
 			l.t.Fatalf("STag %#x is found after its end", e.region.STag())
 		}
-		if e.region.Valid() == e.ended() {
+		if e.region.Valid() == e.hasEnded() {
 			l.t.Fatalf("STag %#x: valid %v", e.region.STag(), e.region.Valid())
 		}
 	}

@@ -21,27 +21,27 @@ func FuzzTable(f *testing.F) {
 		2, 15, 8, 0})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		l := &tableLab{t: t, s: input, table: ddp.NewTable(bytes.NewReader([]byte("sixteen octets!!"))),
-			streams: [3]who{{1, 4}, {1, 5}, {2, 4}}}
+			streams: [3]streamKey{{1, 4}, {1, 5}, {2, 4}}}
 		l.arena = unsafe.Slice((*byte)(unsafe.Pointer(&l.words)), len(l.want))
 		l.table.MaxPerPD = maxPerPD
 		for steps := 0; len(l.s) > 0 && steps < 300; steps++ {
 			switch op := l.s.Byte() % 9; op {
 			case 0:
-				l.register()
+				l.registerRegion()
 			case 1:
-				l.bind()
+				l.bindWindow()
 			case 2, 3, 4:
-				l.change([]byte{0, 1, 3}[op-2])
+				l.changeEntry([]byte{0, 1, 3}[op-2])
 			case 5, 6, 7:
-				l.access(op - 5)
+				l.accessNow(op - 5)
 			case 8:
 				if b := l.s.Byte(); b%4 == 3 {
-					l.change(2)
+					l.changeEntry(2)
 				} else {
-					l.use()
+					l.useResolved()
 				}
 			}
-			l.check()
+			l.checkTable()
 		}
 	})
 }

@@ -41,7 +41,7 @@ func FuzzTransfer(f *testing.F) {
 		b := must.Get(ddp.MakeRecvBuffer(ddp.Gather{{Mem: ddp.Bytes(sink), Off: 16, Len: uint64(n)}}, 0))(t)
 		must.OK(t, u.queue.Post(b))
 		stream := ddp.NewStream(ddp.StreamConfig{ID: 1, Table: table, ULP: u, Queues: 1})
-		stream.Attach(idle{})
+		stream.Attach(idleLower{})
 		if tagged {
 			must.OK(t, stream.SendTagged(region.STag(), 77, 1, g, 5))
 		} else {

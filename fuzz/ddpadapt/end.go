@@ -110,16 +110,16 @@ type packet struct {
 func newEnd(t *testing.T, cfg ddpadapt.Config) *end {
 	e := &end{t: t, a: fake{payload: 1200}, table: ddp.NewTable(entropy{})}
 	e.m = ddpadapt.NewMux(&e.a, cfg)
-	e.event(assoc.EventUp, nil)
+	e.injectEvent(assoc.EventUp, nil)
 	return e
 }
 
-func (e *end) event(k assoc.EventKind, err error) {
+func (e *end) injectEvent(k assoc.EventKind, err error) {
 	e.m.HandleEvent(0, assoc.Event{Kind: k, Err: err})
-	e.events()
+	e.takeEvents()
 }
 
-func (e *end) user(s *ddpadapt.Session) *user {
+func (e *end) newUser(s *ddpadapt.Session) *user {
 	e.ids++
 	u := &user{t: e.t, session: s}
 	u.Stream = ddp.NewStream(ddp.StreamConfig{ID: e.ids, PD: 1, Table: e.table, ULP: u, Queues: 1})
@@ -127,15 +127,15 @@ func (e *end) user(s *ddpadapt.Session) *user {
 	return u
 }
 
-// events takes the events in, and checks their order in each session.
-func (e *end) events() {
+// takeEvents takes the events in, and checks their order in each session.
+func (e *end) takeEvents() {
 	for ev, ok := e.m.PollEvent(); ok; ev, ok = e.m.PollEvent() {
 		s := ev.Session
 		if s == nil {
 			continue
 		}
 		if ev.Kind == ddpadapt.EventInitiate {
-			s.Owner = e.user(s)
+			s.Owner = e.newUser(s)
 		}
 		u := s.Owner.(*user)
 		for _, k := range u.kinds {
@@ -152,13 +152,13 @@ func (e *end) events() {
 	}
 }
 
-func (e *end) open(stream int) {
-	u := e.user(nil)
+func (e *end) openSession(stream int) {
+	u := e.newUser(nil)
 	private := make([]byte, int(e.ids)%7)
 	var s *ddpadapt.Session
 	var err error
 	if e.ids%3 == 0 {
-		s, err = e.m.OpenEnhanced(0, stream, u.Stream, setup(byte(e.ids)), private)
+		s, err = e.m.OpenEnhanced(0, stream, u.Stream, setupFrom(byte(e.ids)), private)
 	} else {
 		s, err = e.m.Open(0, stream, u.Stream, private)
 	}
@@ -167,13 +167,13 @@ func (e *end) open(stream int) {
 	}
 }
 
-// setup makes one of the many Setups.
-func setup(b byte) ddpadapt.Setup {
+// setupFrom makes one of the many Setups.
+func setupFrom(b byte) ddpadapt.Setup {
 	return ddpadapt.Setup{IRD: uint16(b) << 6, ORD: uint16(b), PeerToPeer: b&1 != 0, RTR: ddpadapt.RTR(b & 7)}
 }
 
-// act does what a user can do with one of its sessions.
-func (e *end) act(which, what byte) {
+// doUserCall does what a user can do with one of its sessions.
+func (e *end) doUserCall(which, what byte) {
 	if len(e.users) == 0 {
 		return
 	}
@@ -183,11 +183,11 @@ func (e *end) act(which, what byte) {
 	}
 	switch what % 6 {
 	case 0:
-		if u.session.AcceptEnhanced(0, u.Stream, setup(what), []byte{what}) != nil {
+		if u.session.AcceptEnhanced(0, u.Stream, setupFrom(what), []byte{what}) != nil {
 			u.session.Accept(0, u.Stream, []byte{what})
 		}
 	case 1:
-		if what&8 != 0 || u.session.RejectEnhanced(0, setup(what), []byte{what}) != nil {
+		if what&8 != 0 || u.session.RejectEnhanced(0, setupFrom(what), []byte{what}) != nil {
 			u.session.Reject(0, []byte{what})
 		}
 	case 2:
@@ -202,8 +202,8 @@ func (e *end) act(which, what byte) {
 	}
 }
 
-// pull checks and returns the next message, nil if there is none.
-func (e *end) pull() *packet {
+// pullMessage checks and returns the next message, nil if there is none.
+func (e *end) pullMessage() *packet {
 	var msg assoc.Message
 	if !e.m.Next(0, e.a.payload, &msg) {
 		return nil
@@ -225,7 +225,7 @@ func (e *end) pull() *packet {
 	if !o.open || o.terminated || ssn != o.next || fn == 0 && ssn == 0 || fn != 0 && fn != 4 && ssn != 0 {
 		e.t.Fatalf("function %d with DDP-SSN %d after %+v", fn, ssn, *o)
 	}
-	if fn == 4 && ssn == 1 && o.unacked > 0 && !e.active(msg.Stream) {
+	if fn == 4 && ssn == 1 && o.unacked > 0 && !e.isInitiator(msg.Stream) {
 		e.t.Fatal("Terminate may overtake the message before it")
 	}
 	o.next++
@@ -242,9 +242,9 @@ func (e *end) pull() *packet {
 	return p
 }
 
-// active tells whether this side sent the Initiate of the present session on a stream: then its
+// isInitiator tells whether this side sent the Initiate of the present session on a stream: then its
 // Terminate follows the answer, which proves that the Initiate has arrived.
-func (e *end) active(id wire.StreamID) bool {
+func (e *end) isInitiator(id wire.StreamID) bool {
 	for _, u := range e.users {
 		s := u.session
 		if s != nil && s.Stream() == id && s.Active() && s.State() != ddpadapt.Ended {
@@ -254,7 +254,7 @@ func (e *end) active(id wire.StreamID) bool {
 	return false
 }
 
-func (e *end) acks() {
+func (e *end) ackArrived() {
 	for len(e.flight) > 0 && e.flight[0].arrived {
 		p := e.flight[0]
 		e.flight = e.flight[1:]

@@ -31,7 +31,7 @@ func FuzzHostilePeer(f *testing.F) {
 			e.m.Place(0, wire.Data(append(d, b...)), nil)
 		}
 		const whole = wire.FlagB | wire.FlagE
-		for r := fuzzinput.Script(in); len(r) > 0; e.events() {
+		for r := fuzzinput.Script(in); len(r) > 0; e.takeEvents() {
 			switch op := r.Byte(); op % 10 {
 			case 0: // a control message
 				id, fn, ssn := r.Byte(), r.Byte(), r.Byte()
@@ -46,32 +46,32 @@ func FuzzHostilePeer(f *testing.F) {
 				id, ppid, flags := r.Byte(), r.Byte(), r.Byte()
 				inject(id, uint32(ppid), flags, r.Take(int(r.Byte())))
 			case 3:
-				e.open(int(r.Byte()%(streams+2)) - 1)
+				e.openSession(int(r.Byte()%(streams+2)) - 1)
 			case 4:
-				e.act(r.Byte(), r.Byte())
+				e.doUserCall(r.Byte(), r.Byte())
 			case 5:
-				if p := e.pull(); p != nil {
+				if p := e.pullMessage(); p != nil {
 					p.arrived = true
 				}
 			case 6:
-				e.acks()
+				e.ackArrived()
 			case 7:
 				e.a.payload = 100 + 8*int(r.Byte())
-				e.event(assoc.EventMTUChanged, nil)
+				e.injectEvent(assoc.EventMTUChanged, nil)
 			case 8:
 				e.flight, e.out = nil, [streams]outgoing{} // the association has forgotten them
 				e.a.life++
-				e.event(assoc.EventRestart, nil)
+				e.injectEvent(assoc.EventRestart, nil)
 			case 9:
-				for p := e.pull(); p != nil; p = e.pull() {
+				for p := e.pullMessage(); p != nil; p = e.pullMessage() {
 					p.arrived = true
 				}
-				e.acks()
+				e.ackArrived()
 			}
 		}
 		e.down = true
-		e.event(assoc.EventDown, errors.New("end of the test"))
-		must.That(t, e.m.Sessions() == 0 && e.pull() == nil, "%d sessions left", e.m.Sessions())
+		e.injectEvent(assoc.EventDown, errors.New("end of the test"))
+		must.That(t, e.m.Sessions() == 0 && e.pullMessage() == nil, "%d sessions left", e.m.Sessions())
 	})
 }
 
@@ -100,7 +100,7 @@ func FuzzConforming(f *testing.F) {
 				} else {
 					p.arrived = true
 				}
-				ends[1-from].events()
+				ends[1-from].takeEvents()
 			}
 		}
 		for r := fuzzinput.Script(in); len(r) > 0; {
@@ -108,19 +108,19 @@ func FuzzConforming(f *testing.F) {
 			e := ends[side]
 			switch op % 6 {
 			case 0, 1:
-				e.open(2*int(op>>1&1) + side) // each side has its own streams, so that none cross
+				e.openSession(2*int(op>>1&1) + side) // each side has its own streams, so that none cross
 			case 2:
-				if p := e.pull(); p != nil {
+				if p := e.pullMessage(); p != nil {
 					wires[side] = append(wires[side], p)
 				}
 			case 3:
 				deliver(side, r.Byte())
 			case 4:
-				e.act(r.Byte(), r.Byte())
+				e.doUserCall(r.Byte(), r.Byte())
 			case 5:
-				e.acks()
+				e.ackArrived()
 			}
-			e.events()
+			e.takeEvents()
 		}
 		for range 100 { // everybody ends its sessions
 			for side, e := range ends {
@@ -131,14 +131,14 @@ func FuzzConforming(f *testing.F) {
 						s.Abort()
 					}
 				}
-				for p := e.pull(); p != nil; p = e.pull() {
+				for p := e.pullMessage(); p != nil; p = e.pullMessage() {
 					wires[side] = append(wires[side], p)
 				}
 				for range len(wires[side]) {
 					deliver(side, 0)
 				}
-				e.acks()
-				e.events()
+				e.ackArrived()
+				e.takeEvents()
 			}
 		}
 		for side, e := range ends {

@@ -8,9 +8,9 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// segment holds for every DDP header that is long enough, apart from the version and the reserved
+// checkSegment holds for every DDP header that is long enough, apart from the version and the reserved
 // bits, which a sender sets by itself (RFC 5041 section 4.1).
-func segment(t *testing.T, b []byte) {
+func checkSegment(t *testing.T, b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -85,7 +85,7 @@ func atomicResponse(t *testing.T, in []byte) {
 }
 
 // terminate: but for the 13 reserved bits, what is written is the beginning of what was read.
-func terminate(t *testing.T, in []byte) {
+func checkTerminate(t *testing.T, in []byte) {
 	tm, err := rdmap.ParseTerminate(in)
 	if err != nil {
 		return

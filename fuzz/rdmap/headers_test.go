@@ -16,7 +16,7 @@ import (
 //
 //fuzz:covers ./rdma/rdmap ./ddp
 func FuzzHeaders(f *testing.F) {
-	trips := []func(*testing.T, []byte){segment, readRequest, atomicRequest, atomicResponse, terminate}
+	trips := []func(*testing.T, []byte){checkSegment, readRequest, atomicRequest, atomicResponse, checkTerminate}
 	seed := func(kind int, b []byte) { f.Add(uint8(kind), b) }
 	seed(0, []byte{0xC1, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3})
 	seed(0, []byte{0x41, 1, 2, 3, 4, 5, 0, 0, 0, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 5, 0xCA, 9})
@@ -30,7 +30,7 @@ func FuzzHeaders(f *testing.F) {
 	tm := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: 2, HasLength: true, HasDDP: true, HasRDMA: true}
 	seed(4, tm.Append(nil))
 	seed(4, []byte{0, 0, 0, 0})
-	for _, b := range segments(f) {
+	for _, b := range corpusSegments(f) {
 		seed(0, b)
 		if len(b) > ddp.UntaggedHeaderLen {
 			for kind := 1; kind < len(trips); kind++ {
@@ -41,8 +41,8 @@ func FuzzHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) { trips[int(kind)%len(trips)](t, b) })
 }
 
-// segments returns the DDP segments of the corpus.
-func segments(f *testing.F) (list [][]byte) {
+// corpusSegments returns the DDP segments of the corpus.
+func corpusSegments(f *testing.F) (list [][]byte) {
 	for _, b := range corpus.Packets() {
 		p := must.Get(wire.ParsePacket(b))(f)
 		it := p.Chunks()

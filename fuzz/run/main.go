@@ -37,7 +37,7 @@ func main() {
 	flag.BoolVar(&o.collect, "collect", false, "run nothing, read the logs")
 	flag.BoolVar(&o.docs, "docs", false, "bring the table in "+docs+" up to date")
 	flag.Parse()
-	if err := run(o); err != nil {
+	if err := runTargets(o); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		os.Exit(1)
 	}
@@ -53,12 +53,12 @@ type options struct {
 	docs    bool
 }
 
-func run(o options) error {
+func runTargets(o options) error {
 	match, err := regexp.Compile(o.match)
 	if err != nil {
 		return err
 	}
-	targets, err := find(".", match)
+	targets, err := findTargets(".", match)
 	if err != nil {
 		return err
 	}
@@ -74,52 +74,52 @@ func run(o options) error {
 		return err
 	}
 	if !o.collect {
-		o.execute(o.due(targets))
+		o.executeAll(o.dueTargets(targets))
 	}
 	var list []result
 	failed := 0
 	for _, t := range targets {
-		r, err := read(t, t.log(o.logs))
+		r, err := readLog(t, t.logFile(o.logs))
 		if err != nil {
 			return err
 		}
 		if !r.passed {
 			failed++
 			fmt.Printf("-- %s FAILED\n", t)
-			show(os.Stdout, t.log(o.logs))
+			showLog(os.Stdout, t.logFile(o.logs))
 		}
 		list = append(list, r)
 	}
-	fmt.Print(table(list))
+	fmt.Print(resultTable(list))
 	if failed > 0 {
 		return fmt.Errorf("%d of %d targets failed; the input that did it is below the target's testdata/fuzz",
 			failed, len(list))
 	}
 	if o.docs {
-		return update(list)
+		return updateTable(list)
 	}
 	return nil
 }
 
-// due returns the targets that are to run.
-func (o *options) due(targets []target) []target {
+// dueTargets returns the targets that are to run.
+func (o *options) dueTargets(targets []target) []target {
 	if !o.resume {
 		return targets
 	}
 	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
-		r, err := read(t, t.log(o.logs))
+		r, err := readLog(t, t.logFile(o.logs))
 		return err == nil && r.passed
 	})
 }
 
-// execute runs the targets.
-func (o *options) execute(targets []target) {
+// executeAll runs the targets.
+func (o *options) executeAll(targets []target) {
 	queue := make(chan target)
 	var wg sync.WaitGroup
 	for range o.jobs {
 		wg.Go(func() {
 			for t := range queue {
-				if err := t.execute(o.time, t.log(o.logs)); err != nil {
+				if err := t.fuzzFor(o.time, t.logFile(o.logs)); err != nil {
 					fmt.Printf("-- %s: %v\n", t, err)
 					continue
 				}
@@ -134,13 +134,13 @@ func (o *options) execute(targets []target) {
 	wg.Wait()
 }
 
-func show(w io.Writer, log string) {
+func showLog(w io.Writer, log string) {
 	if b, err := os.ReadFile(log); err == nil {
 		w.Write(b)
 	}
 }
 
-func (t target) log(dir string) string {
+func (t target) logFile(dir string) string {
 	return filepath.Join(dir, regexp.MustCompile(`\W+`).ReplaceAllString(t.pkg, "_")+"."+t.name+".log")
 }
 

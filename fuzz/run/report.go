@@ -36,7 +36,7 @@ var (
 	ended   = regexp.MustCompile(`(?m)^PASS$`)
 )
 
-func read(t target, log string) (result, error) {
+func readLog(t target, log string) (result, error) {
 	r := result{target: t}
 	b, err := os.ReadFile(log)
 	if err != nil {
@@ -59,19 +59,19 @@ func read(t target, log string) (result, error) {
 	}
 	// Go says PASS after fuzzing, and once more after the corpus was run for its coverage.
 	ends := len(ended.FindAllString(s, -1)) + len(expired.FindAllString(s, -1))
-	r.passed = r.coverage != "" && ends == 2 && !stuck(s)
+	r.passed = r.coverage != "" && ends == 2 && !isStuck(s)
 	return r, nil
 }
 
-// stuck says whether the executions stood still towards the end, which Go does not mind: an input
+// isStuck says whether the executions stood still towards the end, which Go does not mind: an input
 // that takes for ever.
-func stuck(log string) bool {
+func isStuck(log string) bool {
 	const lines = 6 // of 3 seconds each
 	all := progress.FindAllStringSubmatch(log, -1)
 	return len(all) > lines && all[len(all)-1][2] == all[len(all)-lines][2]
 }
 
-func table(list []result) string {
+func resultTable(list []result) string {
 	var b strings.Builder
 	b.WriteString("| Target | Time | Executions | Each second | New inputs | Corpus | Statements covered |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
@@ -79,26 +79,26 @@ func table(list []result) string {
 	for _, r := range list {
 		fmt.Fprintf(&b, "| `%s` %s | %v | %s | %s | %d | %d | %s of %s |\n", strings.TrimPrefix(r.pkg, "./"), r.name,
 			r.elapsed,
-			thousands(r.execs), r.rate(), r.fresh, r.corpus, r.coverage, r.under())
+			formatThousands(r.execs), r.rateText(), r.fresh, r.corpus, r.coverage, r.packageUnder())
 		all.elapsed += r.elapsed
 		all.execs += r.execs
 		all.fresh += r.fresh
 		all.corpus += r.corpus
 	}
-	fmt.Fprintf(&b, "| **%d targets** | %v | %s | | %d | %d | |\n", len(list), all.elapsed, thousands(all.execs),
+	fmt.Fprintf(&b, "| **%d targets** | %v | %s | | %d | %d | |\n", len(list), all.elapsed, formatThousands(all.execs),
 		all.fresh, all.corpus)
 	return b.String()
 }
 
-func (r *result) rate() string {
+func (r *result) rateText() string {
 	if r.elapsed < time.Second {
 		return "-"
 	}
-	return thousands(uint64(float64(r.execs) / r.elapsed.Seconds()))
+	return formatThousands(uint64(float64(r.execs) / r.elapsed.Seconds()))
 }
 
-// under names the code under test.
-func (r *result) under() string {
+// packageUnder names the code under test.
+func (r *result) packageUnder() string {
 	var list []string
 	for _, p := range r.covers {
 		list = append(list, "`"+strings.TrimPrefix(p, "./")+"`")
@@ -106,7 +106,7 @@ func (r *result) under() string {
 	return strings.Join(list, ", ")
 }
 
-func thousands(n uint64) string {
+func formatThousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -114,8 +114,8 @@ func thousands(n uint64) string {
 	return s
 }
 
-// update replaces what is between the marks.
-func update(list []result) error {
+// updateTable replaces what is between the marks.
+func updateTable(list []result) error {
 	b, err := os.ReadFile(docs)
 	if err != nil {
 		return err
@@ -134,5 +134,5 @@ func update(list []result) error {
 		when += " to " + last
 	}
 	text := fmt.Sprintf("Run on %s, with one worker for each target; no crash is open.\n\n", when)
-	return os.WriteFile(docs, []byte(head+begin+text+table(list)+end+tail), 0o644)
+	return os.WriteFile(docs, []byte(head+begin+text+resultTable(list)+end+tail), 0o644)
 }

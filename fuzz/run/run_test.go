@@ -12,7 +12,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-func write(t *testing.T, dir, name, text string) {
+func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -21,19 +21,19 @@ func write(t *testing.T, dir, name, text string) {
 
 func TestFindTargets(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, ".", "a/a_test.go", "package a\n\n// FuzzA is one.\n//\n//fuzz:covers ./b ./c\nfunc FuzzA(f "+
+	writeFile(t, ".", "a/a_test.go", "package a\n\n// FuzzA is one.\n//\n//fuzz:covers ./b ./c\nfunc FuzzA(f "+
 		"*testing.F) {}\nfunc TestA(t *testing.T) {}\n")
-	write(t, ".", "a/b_test.go", "package a\n\nfunc FuzzB(f *testing.F) {}\nconst s = `\nfunc FuzzC(f "+
+	writeFile(t, ".", "a/b_test.go", "package a\n\nfunc FuzzB(f *testing.F) {}\nconst s = `\nfunc FuzzC(f "+
 		"*testing.F) {}\n`\n")
-	write(t, ".", "a/c_plan9_test.go", "package a\n\nfunc FuzzD(f *testing.F) {}\n")
-	write(t, ".", "other/go.mod", "module other\n")
-	write(t, ".", "other/a_test.go", "package other\n\nfunc FuzzE(f *testing.F) {}\n")
-	list, err := find(".", regexp.MustCompile("."))
+	writeFile(t, ".", "a/c_plan9_test.go", "package a\n\nfunc FuzzD(f *testing.F) {}\n")
+	writeFile(t, ".", "other/go.mod", "module other\n")
+	writeFile(t, ".", "other/a_test.go", "package other\n\nfunc FuzzE(f *testing.F) {}\n")
+	list, err := findTargets(".", regexp.MustCompile("."))
 	must.That(t, err == nil && len(list) == 2 && list[0].String() == "./a FuzzA" && list[1].String() == "./a FuzzB",
 		"found %v, %v", list, err)
 	check.That(t, slices.Equal(list[0].covers, []string{"./b", "./c"}) && slices.Equal(list[1].covers, []string{"./a"}),
 		"they cover %v and %v", list[0].covers, list[1].covers)
-	if list, _ := find(".", regexp.MustCompile("FuzzB")); len(list) != 1 {
+	if list, _ := findTargets(".", regexp.MustCompile("FuzzB")); len(list) != 1 {
 		t.Errorf("found %v", list)
 	}
 }
@@ -65,39 +65,40 @@ func TestReadLog(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, "log", row.log)
-			r, err := read(target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, filepath.Join(dir, "log"))
+			writeFile(t, dir, "log", row.log)
+			r, err := readLog(target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, filepath.Join(dir, "log"))
 			must.That(t, err == nil && r.passed == row.passed, "passed %v, %v", r.passed, err)
 			want := "| `a` FuzzA | 6s | 3,000 | 500 | 7 | 11 | 81.5% of `b` |\n"
-			check.That(t, !r.passed || strings.Contains(table([]result{r}), want), "table:\n%s", table([]result{r}))
+			check.That(t, !r.passed || strings.Contains(resultTable([]result{r}), want), "table:\n%s",
+				resultTable([]result{r}))
 		})
 	}
 }
 
 func TestUpdateKeepsTheRest(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, ".", docs, "before\n"+begin+"old\n"+end+"after\n")
+	writeFile(t, ".", docs, "before\n"+begin+"old\n"+end+"after\n")
 	r := result{target: target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, date: "2026-01-02"}
-	must.OK(t, update([]result{r}))
+	must.OK(t, updateTable([]result{r}))
 	b, _ := os.ReadFile(docs)
 	s := string(b)
 	check.That(t, strings.HasPrefix(s, "before\n"+begin) && strings.HasSuffix(s, end+"after\n") &&
 		!strings.Contains(s, "old") &&
 		strings.Contains(s, "2026-01-02") && strings.Contains(s, "FuzzA"), "%s", s)
-	write(t, ".", docs, "no marks\n")
-	check.That(t, update([]result{r}) != nil, "a file without the marks")
+	writeFile(t, ".", docs, "no marks\n")
+	check.That(t, updateTable([]result{r}) != nil, "a file without the marks")
 }
 
 func TestResumeRunsWhatHasNotEndedWell(t *testing.T) {
 	dir := t.TempDir()
 	list := []target{{pkg: "./a", name: "FuzzA"}, {pkg: "./a", name: "FuzzB"}, {pkg: "./b", name: "FuzzA"}}
-	write(t, dir, "_a.FuzzA.log", head+tail)
-	write(t, dir, "_a.FuzzB.log", head)
+	writeFile(t, dir, "_a.FuzzA.log", head+tail)
+	writeFile(t, dir, "_a.FuzzB.log", head)
 	o := options{logs: dir, resume: true}
-	due := o.due(list)
+	due := o.dueTargets(list)
 	check.That(t, len(due) == 2 && due[0].name == "FuzzB" && due[1].pkg == "./b", "due: %v", due)
 	o.resume = false
-	if due := o.due(list); len(due) != 3 {
+	if due := o.dueTargets(list); len(due) != 3 {
 		t.Errorf("due: %v", due)
 	}
 }
@@ -106,10 +107,10 @@ func TestResumeRunsWhatHasNotEndedWell(t *testing.T) {
 func TestInputThatFailedIsQuoted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const input = "go test fuzz v1\n[]byte(\"\\x01\")\n"
-	write(t, ".", "a/testdata/fuzz/FuzzA/0b5e", input)
+	writeFile(t, ".", "a/testdata/fuzz/FuzzA/0b5e", input)
 	var b strings.Builder
 	a := target{pkg: "./a", name: "FuzzA"}
-	a.quote(&b,
+	a.quoteFailed(&b,
 		[]byte(head+
 			"--- FAIL: FuzzA (0.02s)\n    \n    Failing input written to testdata/fuzz/FuzzA/0b5e\n    To re-run:\n"))
 	check.That(t, strings.HasSuffix(b.String(), "0b5e:\n"+input), "the log has %q", b.String())

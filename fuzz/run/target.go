@@ -27,9 +27,9 @@ type target struct {
 
 func (t target) String() string { return t.pkg + " " + t.name }
 
-// find reads the test files below root for targets that can run on this system. Other modules are
+// findTargets reads the test files below root for targets that can run on this system. Other modules are
 // not looked into.
-func find(root string, match *regexp.Regexp) (list []target, err error) {
+func findTargets(root string, match *regexp.Regexp) (list []target, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func find(root string, match *regexp.Regexp) (list []target, err error) {
 				continue
 			}
 			t := target{pkg: "./" + filepath.ToSlash(filepath.Dir(path)), name: fn.Name.Name}
-			t.covers = covers(fn.Doc, t.pkg)
+			t.covers = coveredBy(fn.Doc, t.pkg)
 			if match.MatchString(t.String()) {
 				list = append(list, t)
 			}
@@ -67,8 +67,8 @@ func find(root string, match *regexp.Regexp) (list []target, err error) {
 	return list, err
 }
 
-// covers returns what the comment of a target says that it covers.
-func covers(doc *ast.CommentGroup, pkg string) []string {
+// coveredBy returns what the comment of a target says that it covers.
+func coveredBy(doc *ast.CommentGroup, pkg string) []string {
 	if doc != nil {
 		for _, c := range doc.List {
 			if list, ok := strings.CutPrefix(c.Text, "//fuzz:covers "); ok {
@@ -79,9 +79,9 @@ func covers(doc *ast.CommentGroup, pkg string) []string {
 	return []string{pkg}
 }
 
-// execute fuzzes for a time, then measures what the corpus covers, and leaves what Go prints in a
+// fuzzFor fuzzes for a time, then measures what the corpus covers, and leaves what Go prints in a
 // log.
-func (t target) execute(d time.Duration, log string) error {
+func (t target) fuzzFor(d time.Duration, log string) error {
 	f, err := os.Create(log)
 	if err != nil {
 		return err
@@ -93,19 +93,19 @@ func (t target) execute(d time.Duration, log string) error {
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Run(); err != nil {
 		if b, _ := os.ReadFile(log); !expired.Match(b) {
-			t.quote(f, b)
+			t.quoteFailed(f, b)
 			return err
 		}
 	}
-	return t.measure(f)
+	return t.measureCoverage(f)
 }
 
 // written is how Go says where the input is that failed.
 var written = regexp.MustCompile(`(?m)^ +Failing input written to (testdata/fuzz/\w+/\w+)$`)
 
-// quote adds to a log the inputs that it says have failed: the machine may be gone before somebody
+// quoteFailed adds to a log the inputs that it says have failed: the machine may be gone before somebody
 // looks for the files.
-func (t target) quote(w io.Writer, log []byte) {
+func (t target) quoteFailed(w io.Writer, log []byte) {
 	for _, m := range written.FindAllSubmatch(log, -1) {
 		path := filepath.Join(t.pkg, filepath.FromSlash(string(m[1])))
 		if b, err := os.ReadFile(path); err == nil {
@@ -118,9 +118,9 @@ func (t target) quote(w io.Writer, log []byte) {
 // (go.dev/issue/75804). An input that fails is written down, and says so.
 var expired = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ .*\n    context deadline exceeded\nFAIL$`)
 
-// measure runs the target over its seeds and over what the fuzzer has found, which Go keeps in its
+// measureCoverage runs the target over its seeds and over what the fuzzer has found, which Go keeps in its
 // cache.
-func (t target) measure(log *os.File) error {
+func (t target) measureCoverage(log *os.File) error {
 	dir, err := os.MkdirTemp("", "fuzz")
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (t target) measure(log *os.File) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	cache, err := t.cache()
+	cache, err := t.cacheDir()
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (t target) measure(log *os.File) error {
 	return cmd.Run()
 }
 
-// cache returns where Go keeps the inputs that were new.
-func (t target) cache() (string, error) {
+// cacheDir returns where Go keeps the inputs that were new.
+func (t target) cacheDir() (string, error) {
 	b, err := exec.Command(goTool(), "env", "GOCACHE").Output()
 	if err != nil {
 		return "", err

@@ -59,12 +59,12 @@ func FuzzAgainstGopacket(f *testing.F) {
 			if !ok {
 				return // ours is stricter about lengths
 			}
-			compare(t, c, l)
+			compareChunk(t, c, l)
 		}
 	})
 }
 
-func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
+func compareChunk(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 	equal := func(what string, ours, theirs uint32) {
 		t.Helper()
 		must.That(t, ours == theirs, "%v %s: ours %d, theirs %d", c.Type(), what, ours, theirs)
@@ -109,7 +109,7 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 			if !ok {
 				break
 			}
-			same(t, uint16(p.Type()), p.Value(), layers.SCTPParameter(q))
+			compareValue(t, uint16(p.Type()), p.Value(), layers.SCTPParameter(q))
 		}
 	case *layers.SCTPSack:
 		header(&l.SCTPChunk)
@@ -141,7 +141,7 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 			if !ok {
 				break
 			}
-			same(t, uint16(p.Code()), p.Info(), layers.SCTPParameter(q))
+			compareValue(t, uint16(p.Code()), p.Info(), layers.SCTPParameter(q))
 		}
 	case *layers.SCTPCookieEcho:
 		header(&l.SCTPChunk)
@@ -162,8 +162,8 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 	}
 }
 
-// same compares a parameter or an error cause.
-func same(t *testing.T, typ uint16, value []byte, theirs layers.SCTPParameter) {
+// compareValue compares a parameter or an error cause.
+func compareValue(t *testing.T, typ uint16, value []byte, theirs layers.SCTPParameter) {
 	t.Helper()
 	must.That(t, typ == theirs.Type && len(value)+4 == int(theirs.Length) && bytes.Equal(value, theirs.Value),
 		"ours %d %x, theirs %+v", typ, value, theirs)

@@ -64,15 +64,15 @@ func FuzzHostilePeer(f *testing.F) {
 			return
 		}
 		l := newBed(t, script[0]/byte(len(situations)))
-		l.reach(script[0])
+		l.reachSituation(script[0])
 		script = script[1:]
 		for steps := 0; len(script) >= 2 && steps < 200; steps++ {
 			op, n := script[0], min(4*int(script[1]), len(script)-2)
 			arg := script[2 : 2+n]
 			script = script[2+n:]
-			l.step(op, arg)
-			l.check()
+			l.doStep(op, arg)
+			l.checkInvariants()
 		}
-		l.end()
+		l.closeAll()
 	})
 }

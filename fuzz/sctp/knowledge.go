@@ -6,9 +6,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// knowledge is what one who sees all packets knows. A fuzzer does not guess a TSN or a cookie, so
+// observedState is what one who sees all packets knows. A fuzzer does not guess a TSN or a cookie, so
 // that without it few of its chunks would get far.
-type knowledge struct {
+type observedState struct {
 	expected wire.TSN // by the victim
 	sent     wire.TSN // the highest of the victim
 	cookie   []byte   // the last that the victim has given
@@ -16,8 +16,8 @@ type knowledge struct {
 	beat     []byte   // of its last HEARTBEAT
 }
 
-// learn looks at what a host sends.
-func (l *bed) learn(h *host, pkts []letter) {
+// learnFrom looks at what a host sends.
+func (l *fuzzBed) learnFrom(h *host, pkts []sentPacket) {
 	k := &l.known
 	for _, pkt := range pkts {
 		p, err := wire.ParsePacket(pkt.data)
@@ -30,7 +30,7 @@ func (l *bed) learn(h *host, pkts []letter) {
 				k.expected = i.TSN()
 			}
 			if h == l.victim {
-				k.victim(c)
+				k.learnFromVictim(c)
 			}
 		}
 		if it.Err() != nil {
@@ -39,8 +39,8 @@ func (l *bed) learn(h *host, pkts []letter) {
 	}
 }
 
-// victim looks at a chunk of the victim's.
-func (k *knowledge) victim(c wire.Chunk) {
+// learnFromVictim looks at a chunk of the victim's.
+func (k *observedState) learnFromVictim(c wire.Chunk) {
 	if i, err := wire.AsInit(c); err == nil {
 		if i.Type() == wire.ChunkInit {
 			k.sent = i.TSN() - 1
@@ -65,10 +65,10 @@ func (k *knowledge) victim(c wire.Chunk) {
 	}
 }
 
-// guide makes chunks refer to what there is: a TSN counts, by its last octet, from the one that is
+// guideChunks makes chunks refer to what there is: a TSN counts, by its last octet, from the one that is
 // expected or was sent last; cookies and heartbeats are the victim's own. What is no chunk stays as
 // it is.
-func (k *knowledge) guide(chunks []byte) (out []byte) {
+func (k *observedState) guideChunks(chunks []byte) (out []byte) {
 	for len(chunks) >= wire.ChunkHeaderLen {
 		n := int(binary.BigEndian.Uint16(chunks[2:]))
 		if n < wire.ChunkHeaderLen || n > len(chunks) {
@@ -84,15 +84,15 @@ func (k *knowledge) guide(chunks []byte) (out []byte) {
 		default:
 			end := min(len(chunks), wire.PaddedLen(n))
 			out = append(out, chunks[:end]...)
-			k.count(out[start : start+n])
+			k.relativeTSN(out[start : start+n])
 		}
 		chunks = chunks[min(len(chunks), wire.PaddedLen(n)):]
 	}
 	return append(out, chunks...)
 }
 
-// count makes the TSN of a chunk relative.
-func (k *knowledge) count(c wire.Chunk) {
+// relativeTSN makes the TSN of a chunk relative.
+func (k *observedState) relativeTSN(c wire.Chunk) {
 	if len(c) < 8 {
 		return
 	}

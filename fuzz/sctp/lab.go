@@ -19,14 +19,14 @@ const (
 	window     = 20_000 // octets of the victim's receive buffer
 )
 
-// bed is a victim under attack, and a well-behaved peer that helps it into the state in question.
-type bed struct {
+// fuzzBed is a victim under attack, and a well-behaved peer that helps it into the state in question.
+type fuzzBed struct {
 	testing.TB
 	now    rawio.Time
 	victim *host
 	peer   *host
 	pool   *rawio.Pool
-	known  knowledge
+	known  observedState
 	cfg    assoc.Config
 	placer assoc.Placer // of the victim, or nil
 }
@@ -35,11 +35,11 @@ type host struct {
 	*sctptest.Host
 	a    *assoc.Assoc // the first; nil until there is one
 	down bool
-	out  []letter // packets sent since take
+	out  []sentPacket // packets sent since take
 }
 
-// letter is a packet with its addresses, or a report about one.
-type letter struct {
+// sentPacket is a packet with its addresses, or a report about one.
+type sentPacket struct {
 	data     []byte
 	from, to netip.Addr
 	udp      uint16 // the UDP port that it comes from
@@ -55,8 +55,8 @@ const (
 	placing                  // the victim's data goes where a Placer says, and is to be short
 )
 
-func newBed(t testing.TB, variant byte) *bed {
-	l := &bed{TB: t, now: rawio.Time(time.Hour), pool: rawio.NewPool(2048, 64),
+func newBed(t testing.TB, variant byte) *fuzzBed {
+	l := &fuzzBed{TB: t, now: rawio.Time(time.Hour), pool: rawio.NewPool(2048, 64),
 		cfg: assoc.Config{RecvBuffer: window, SendBuffer: 20_000}}
 	if variant&adaptation != 0 {
 		indication := uint32(1)
@@ -73,7 +73,7 @@ func newBed(t testing.TB, variant byte) *bed {
 		*h = &host{Host: sctptest.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]),
 			rawio.DontFragment|rawio.ECNField, addrs...)}
 		(*h).Batch = assoc.NewTxBatch(64)
-		(*h).OnAdopt = func(a *assoc.Assoc) { l.adopt(*h, a) }
+		(*h).OnAdopt = func(a *assoc.Assoc) { l.adoptAssoc(*h, a) }
 		(*h).OnEvent = func(a *assoc.Assoc, e assoc.Event) {
 			(*h).down = (*h).down || a == (*h).a && e.Kind == assoc.EventDown
 		}
@@ -96,7 +96,7 @@ func (byPPID) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	return assoc.Queue
 }
 
-func (l *bed) config(h *host) *assoc.Config {
+func (l *fuzzBed) assocConfig(h *host) *assoc.Config {
 	cfg := l.cfg
 	if len(h.Addrs) > 1 {
 		cfg.LocalAddrs = h.Addrs
@@ -104,19 +104,19 @@ func (l *bed) config(h *host) *assoc.Config {
 	return &cfg
 }
 
-// deliver hands h a packet, in a buffer of its own.
-func (l *bed) deliver(h *host, pkt letter) {
+// deliverPacket hands h a packet, in a buffer of its own.
+func (l *fuzzBed) deliverPacket(h *host, pkt sentPacket) {
 	buf := l.pool.Get()
 	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt.data)], Buf: buf, Remote: netip.AddrPortFrom(pkt.from, pkt.udp),
 		Local: netip.AddrPortFrom(pkt.to, 0),
 		ECN:   pkt.ecn, Kind: pkt.kind, MTU: pkt.mtu}
 	h.Receive(l.now, &p)
 	p.Release()
-	l.pump(h)
+	l.collectPackets(h)
 }
 
-// adopt is what becomes of an association of h.
-func (l *bed) adopt(h *host, a *assoc.Assoc) {
+// adoptAssoc is what becomes of an association of h.
+func (l *fuzzBed) adoptAssoc(h *host, a *assoc.Assoc) {
 	if h.a == nil {
 		h.a = a
 	}
@@ -125,8 +125,8 @@ func (l *bed) adopt(h *host, a *assoc.Assoc) {
 	}
 }
 
-// pump collects what h has to send.
-func (l *bed) pump(h *host) {
+// collectPackets collects what h has to send.
+func (l *fuzzBed) collectPackets(h *host) {
 	seen := len(h.out)
 	h.Poll(l.now, func(_ *assoc.Assoc, p *rawio.Packet) {
 		if len(h.out) > seen+6400 {
@@ -136,25 +136,25 @@ func (l *bed) pump(h *host) {
 		if !from.IsValid() {
 			from = h.Addrs[0]
 		}
-		h.out = append(h.out, letter{data: slices.Concat(p.Vec...), from: from, to: p.Remote.Addr()})
+		h.out = append(h.out, sentPacket{data: slices.Concat(p.Vec...), from: from, to: p.Remote.Addr()})
 	})
-	l.learn(h, h.out[seen:])
+	l.learnFrom(h, h.out[seen:])
 }
 
-func (h *host) take() []letter {
+func (h *host) takePackets() []sentPacket {
 	out := h.out
 	h.out = nil
 	return out
 }
 
-// exchange carries n packets between the two.
-func (l *bed) exchange(n int) {
+// exchangePackets carries n packets between the two.
+func (l *fuzzBed) exchangePackets(n int) {
 	for range n {
-		for _, pkt := range l.victim.take() {
-			l.deliver(l.peer, pkt)
+		for _, pkt := range l.victim.takePackets() {
+			l.deliverPacket(l.peer, pkt)
 		}
-		for _, pkt := range l.peer.take() {
-			l.deliver(l.victim, pkt)
+		for _, pkt := range l.peer.takePackets() {
+			l.deliverPacket(l.victim, pkt)
 		}
 	}
 }
@@ -172,8 +172,8 @@ var situations = []assoc.State{
 	assoc.ShutdownAckSent,
 }
 
-// reach brings the victim into one of its situations.
-func (l *bed) reach(situation byte) {
+// reachSituation brings the victim into one of its situations.
+func (l *fuzzBed) reachSituation(situation byte) {
 	n := int(situation) % len(situations)
 	l.bringTo(n)
 	if a := l.victim.a; a == nil && n > 0 || a != nil && a.State() != situations[n] {
@@ -181,66 +181,66 @@ func (l *bed) reach(situation byte) {
 	}
 }
 
-func (l *bed) bringTo(n int) {
+func (l *fuzzBed) bringTo(n int) {
 	v, p := l.victim, l.peer
 	must := func(err error) {
 		if err != nil {
 			l.Fatal(err)
 		}
 	}
-	must(v.Endpoint.Listen(victimPort, l.config(v)))
+	must(v.Endpoint.Listen(victimPort, l.assocConfig(v)))
 	switch n {
 	case 0:
 		return
 	case 1:
-		a, err := p.Endpoint.Connect(l.now, l.config(p), peerPort, netip.AddrPort{},
+		a, err := p.Endpoint.Connect(l.now, l.assocConfig(p), peerPort, netip.AddrPort{},
 			[]netip.AddrPort{netip.AddrPortFrom(v.Addrs[0], 0)}, victimPort)
 		must(err)
 		p.Adopt(a)
-		l.pump(p)
-		l.exchange(4)
+		l.collectPackets(p)
+		l.exchangePackets(4)
 		return
 	}
-	must(p.Endpoint.Listen(peerPort, l.config(p)))
+	must(p.Endpoint.Listen(peerPort, l.assocConfig(p)))
 	v.Endpoint.Unlisten(victimPort)
-	a, err := v.Endpoint.Connect(l.now, l.config(v), victimPort, netip.AddrPort{},
+	a, err := v.Endpoint.Connect(l.now, l.assocConfig(v), victimPort, netip.AddrPort{},
 		[]netip.AddrPort{netip.AddrPortFrom(p.Addrs[0], 0)}, peerPort)
 	must(err)
 	v.Adopt(a)
-	l.pump(v)
+	l.collectPackets(v)
 	switch n {
 	case 2:
 		return
 	case 3:
-		for _, pkt := range v.take() {
-			l.deliver(p, pkt)
+		for _, pkt := range v.takePackets() {
+			l.deliverPacket(p, pkt)
 		}
-		for _, pkt := range p.take() {
-			l.deliver(v, pkt)
+		for _, pkt := range p.takePackets() {
+			l.deliverPacket(v, pkt)
 		}
 		return
 	}
-	l.exchange(4)
+	l.exchangePackets(4)
 	if n == 4 || n == 5 || n == 7 {
 		must(v.a.Send(l.now, &assoc.Message{Body: [2][]byte{make([]byte, 5000)}}))
-		l.pump(v)
+		l.collectPackets(v)
 	}
 	switch n {
 	case 5, 6:
 		must(v.a.Shutdown(l.now))
 	case 7, 8:
 		must(p.a.Shutdown(l.now))
-		l.pump(p)
-		for _, pkt := range p.take() {
-			l.deliver(v, pkt)
+		l.collectPackets(p)
+		for _, pkt := range p.takePackets() {
+			l.deliverPacket(v, pkt)
 		}
 	}
-	l.pump(v)
+	l.collectPackets(v)
 }
 
 // Bits of the octet that wrap takes, beside the two for the verification tag.
 const (
-	guided     = 4  // the chunks are, see knowledge
+	guided     = 4  // the chunks are, see observedState
 	fromSecond = 8  // the packet comes from the peer's other address
 	toSecond   = 16 // or goes to the victim's
 	fromOther  = 32 // or comes from a host that has nothing to do with it
@@ -249,14 +249,14 @@ const (
 	wrongTag   = 255
 )
 
-// wrap makes a packet of chunks. how chooses the verification tag: the right one, that of the last
+// wrapChunks makes a packet of chunks. how chooses the verification tag: the right one, that of the last
 // INIT ACK, the peer's, 0, or another; and the rest.
-func (l *bed) wrap(how byte, chunks []byte) letter {
-	pkt := letter{from: l.peer.Addrs[0], to: l.victim.Addrs[0],
-		data: wire.AppendHeader(nil, peerPort, victimPort, l.vtag(how))}
+func (l *fuzzBed) wrapChunks(how byte, chunks []byte) sentPacket {
+	pkt := sentPacket{from: l.peer.Addrs[0], to: l.victim.Addrs[0],
+		data: wire.AppendHeader(nil, peerPort, victimPort, l.chooseTag(how))}
 	if how != wrongTag {
 		if how&guided != 0 {
-			chunks = l.known.guide(chunks)
+			chunks = l.known.guideChunks(chunks)
 		}
 		if how&fromSecond != 0 {
 			pkt.from = l.peer.Addrs[len(l.peer.Addrs)-1]
@@ -279,7 +279,7 @@ func (l *bed) wrap(how byte, chunks []byte) letter {
 	return pkt
 }
 
-func (l *bed) vtag(how byte) uint32 {
+func (l *fuzzBed) chooseTag(how byte) uint32 {
 	a := l.victim.a
 	switch {
 	case how == wrongTag:
@@ -296,8 +296,8 @@ func (l *bed) vtag(how byte) uint32 {
 	return a.LocalTag()
 }
 
-// check holds what must be true whatever the peer does.
-func (l *bed) check() {
+// checkInvariants holds what must be true whatever the peer does.
+func (l *fuzzBed) checkInvariants() {
 	v := l.victim
 	if n := v.Endpoint.Len(); n > 1+16 {
 		l.Fatalf("%d associations", n)
@@ -316,14 +316,14 @@ func (l *bed) check() {
 	}
 }
 
-// end closes everything and looks for buffers that were never released.
-func (l *bed) end() {
+// closeAll closes everything and looks for buffers that were never released.
+func (l *fuzzBed) closeAll() {
 	for _, h := range []*host{l.victim, l.peer} {
 		for _, a := range h.Assocs {
 			sctptest.Drain(a)
 			a.Abort(l.now, nil)
 		}
-		l.pump(h)
+		l.collectPackets(h)
 		for _, a := range h.Assocs {
 			a.Close()
 		}

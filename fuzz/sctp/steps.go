@@ -8,12 +8,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// step does one thing to the victim.
-func (l *bed) step(op byte, arg []byte) {
+// doStep does one thing to the victim.
+func (l *fuzzBed) doStep(op byte, arg []byte) {
 	v := l.victim
 	if op < 200 {
 		if len(arg) > 0 {
-			l.attack(arg[0], arg[1:])
+			l.attackPacket(arg[0], arg[1:])
 		}
 		return
 	}
@@ -29,7 +29,7 @@ func (l *bed) step(op byte, arg []byte) {
 				break
 			}
 			v.a.HandleTimeout(l.now)
-			l.pump(v)
+			l.collectPackets(v)
 		}
 	case v.a == nil || v.down:
 	case op < 235: // the user reads
@@ -52,16 +52,16 @@ func (l *bed) step(op byte, arg []byte) {
 	case op < 252:
 		v.a.Abort(l.now, arg)
 	case op < 254 && len(arg) > 2:
-		l.report(arg)
+		l.reportICMP(arg)
 	default: // the good peer gets its say
-		l.exchange(1)
+		l.exchangePackets(1)
 	}
-	l.pump(v)
+	l.collectPackets(v)
 }
 
-// attack delivers a packet. With a tag that is not the association's it changes nothing (section
+// attackPacket delivers a packet. With a tag that is not the association's it changes nothing (section
 // 8.5), and ends nothing.
-func (l *bed) attack(how byte, chunks []byte) {
+func (l *fuzzBed) attackPacket(how byte, chunks []byte) {
 	v := l.victim
 	var before assoc.Stats
 	a, up := v.a, v.a != nil && !v.down
@@ -69,7 +69,7 @@ func (l *bed) attack(how byte, chunks []byte) {
 		before = a.Stats()
 	}
 	out := len(v.out)
-	l.deliver(v, l.wrap(how, chunks))
+	l.deliverPacket(v, l.wrapChunks(how, chunks))
 	// One packet is answered by one packet of control chunks, beside the DATA it sets free.
 	if n := len(v.out) - out; n > 64 {
 		l.Fatalf("one packet was answered by %d", n)
@@ -83,11 +83,11 @@ func (l *bed) attack(how byte, chunks []byte) {
 	}
 }
 
-// report delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps
+// reportICMP delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps
 // with another octet.
-func (l *bed) report(arg []byte) {
+func (l *fuzzBed) reportICMP(arg []byte) {
 	v := l.victim
-	pkt := letter{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0],
+	pkt := sentPacket{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0],
 		kind: rawio.KindProtoUnreachable}
 	if arg[0]&1 != 0 {
 		pkt.kind, pkt.mtu = rawio.KindPacketTooBig, int(arg[1])*8
@@ -102,5 +102,5 @@ func (l *bed) report(arg []byte) {
 		pkt.data[int(arg[2])%len(pkt.data)] ^= arg[1]
 	}
 	pkt.data = pkt.data[:max(8, len(pkt.data)-int(arg[2]>>3))]
-	l.deliver(v, pkt)
+	l.deliverPacket(v, pkt)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func octets(text string) []byte {
+func parseHex(text string) []byte {
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
 		panic(err)
@@ -49,7 +49,7 @@ func seedChunks() [][]byte {
 	abort = wire.AppendCause(abort, wire.CauseUserAbort, []byte("bye"))
 	abort = wire.CloseChunk(abort, 0)
 
-	failure := wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedChunkType, octets("fe000006 0102"))
+	failure := wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedChunkType, parseHex("fe000006 0102"))
 	failure = wire.CloseChunk(wire.AppendCause(failure, wire.CauseRestart, wire.AppendAddressParam(nil, v4)), 0)
 
 	asconf := wire.AppendAddrRequest(wire.AppendAsconf(nil, 1, v6), wire.ParamAddIP, 1, v4)
@@ -90,17 +90,17 @@ func seedChunks() [][]byte {
 		wire.AppendForwardTSN(nil, 7, []wire.Skip{{Stream: 1, SSN: 2}}),
 		wire.AppendIForwardTSN(nil, 7, []wire.ISkip{{Stream: 1, U: true, MID: 2}}),
 		wire.AppendPad(nil, 16),
-		octets("0b000000"),                            // chunk length 0
-		octets("0a00ffff"),                            // past the end
-		octets("0a000005 aa"),                         // final padding missing
-		octets("03000010 00000000 00000000 ffffffff"), // counts past the end
-		octets("04000008 00010005"),                   // parameter past its chunk
-		octets("09000010 00020010 ffffffff 00070000"), // cause that counts too much
+		parseHex("0b000000"),                            // chunk length 0
+		parseHex("0a00ffff"),                            // past the end
+		parseHex("0a000005 aa"),                         // final padding missing
+		parseHex("03000010 00000000 00000000 ffffffff"), // counts past the end
+		parseHex("04000008 00010005"),                   // parameter past its chunk
+		parseHex("09000010 00020010 ffffffff 00070000"), // cause that counts too much
 	}
 }
 
-// within fails unless inner lies in outer, and neither reads nor can append past its end.
-func within(t *testing.T, outer, inner []byte) {
+// checkWithin fails unless inner lies in outer, and neither reads nor can append past its end.
+func checkWithin(t *testing.T, outer, inner []byte) {
 	t.Helper()
 	if cap(inner) == 0 {
 		return

@@ -13,17 +13,17 @@ func visitChunk(t *testing.T, c wire.Chunk) {
 	_ = c.Type().String()
 	_, _ = c.Type().UnknownAction()
 	_ = c.Flags()
-	within(t, c, c.Value())
+	checkWithin(t, c, c.Value())
 	if d, err := wire.AsData(c); err == nil {
 		_, _, _, _, _ = d.TSN(), d.Stream(), d.SSN(), d.PPID(), d.Flags()
 		_, _, _, _ = d.I(), d.U(), d.B(), d.E()
-		within(t, c, d.Payload())
+		checkWithin(t, c, d.Payload())
 	}
 	if d, err := wire.AsIData(c); err == nil {
 		_, _, _, _, _ = d.TSN(), d.Stream(), d.MID(), d.FSN(), d.Flags()
 		_, _, _, _ = d.I(), d.U(), d.B(), d.E()
 		d.PPID()
-		within(t, c, d.Payload())
+		checkWithin(t, c, d.Payload())
 	}
 	if i, err := wire.AsInit(c); err == nil {
 		_, _, _, _, _, _ = i.Type(), i.Tag(), i.ARwnd(), i.OutStreams(), i.InStreams(), i.TSN()
@@ -40,7 +40,7 @@ func visitChunk(t *testing.T, c wire.Chunk) {
 	}
 	if h, err := wire.AsHeartbeat(c); err == nil {
 		_ = h.Type()
-		within(t, c, h.Info())
+		checkWithin(t, c, h.Info())
 	}
 	if a, err := wire.AsAbort(c); err == nil {
 		a.T()
@@ -52,13 +52,13 @@ func visitChunk(t *testing.T, c wire.Chunk) {
 	visitFixed(c)
 	if a, err := wire.AsAuth(c); err == nil {
 		_, _ = a.KeyID(), a.HMACID()
-		within(t, c, a.HMAC())
+		checkWithin(t, c, a.HMAC())
 	}
 	if p, err := wire.AsPad(c); err == nil {
-		within(t, c, p.Padding())
+		checkWithin(t, c, p.Padding())
 	}
 	if k, err := wire.AsCookieEcho(c); err == nil {
-		within(t, c, k.Cookie())
+		checkWithin(t, c, k.Cookie())
 	}
 	if a, err := wire.AsAsconf(c); err == nil {
 		_ = a.Seq()
@@ -113,7 +113,7 @@ func visitParams(t *testing.T, outer []byte, ps wire.Params) {
 		if total += len(p); total > len(outer) {
 			t.Fatalf("parameters of %d octets in %d", total, len(outer))
 		}
-		within(t, outer, p)
+		checkWithin(t, outer, p)
 		visitParam(t, p)
 	}
 	_ = ps.Err()
@@ -125,7 +125,7 @@ func visitParam(t *testing.T, p wire.Param) {
 	if len(p) >= 4 {
 		_ = p.Type().String()
 		_, _ = p.Type().UnknownAction()
-		within(t, p, p.Value())
+		checkWithin(t, p, p.Value())
 	}
 	_, _ = p.Addr()
 	_, _ = p.CookieIncrement()
@@ -170,7 +170,7 @@ func visitCauses(t *testing.T, outer []byte, cs wire.Causes) {
 		if total += len(c); total > len(outer) {
 			t.Fatalf("causes of %d octets in %d", total, len(outer))
 		}
-		within(t, outer, c)
+		checkWithin(t, outer, c)
 		visitCause(t, c)
 	}
 	_ = cs.Err()
@@ -182,10 +182,10 @@ func visitCause(t *testing.T, c wire.Cause) {
 	t.Helper()
 	if len(c) >= 4 {
 		_ = c.Code().String()
-		within(t, c, c.Info())
+		checkWithin(t, c, c.Info())
 		quoted := c.Params()
 		for p, ok := quoted.Next(); ok; p, ok = quoted.Next() {
-			within(t, c, p)
+			checkWithin(t, c, p)
 		}
 		_ = quoted.Err()
 	}
@@ -197,14 +197,14 @@ func visitCause(t *testing.T, c wire.Cause) {
 		visitList(t, c, types)
 	}
 	if u, err := c.UnrecognizedChunk(); err == nil {
-		within(t, c, u)
+		checkWithin(t, c, u)
 		_, _, _ = u.Type(), u.Flags(), u.Value()
 	}
 }
 
 func visitList(t *testing.T, outer []byte, l wire.Uint16List) {
 	t.Helper()
-	within(t, outer, l)
+	checkWithin(t, outer, l)
 	for i := range l.Len() {
 		l.At(i)
 	}
@@ -225,7 +225,7 @@ func visitPacket(t *testing.T, b []byte) {
 		if total += len(c); total > len(b) || len(c) < wire.ChunkHeaderLen || cap(c) != len(c) {
 			t.Fatalf("chunk of %d octets, capacity %d, makes %d of %d", len(c), cap(c), total, len(b))
 		}
-		within(t, b, c)
+		checkWithin(t, b, c)
 		visitChunk(t, c)
 		chunks, last = chunks+1, c
 	}

@@ -31,8 +31,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flags are those of a command line.
-func flags(t *testing.T, line string) *LinkFlags {
+// parseFlags are those of a command line.
+func parseFlags(t *testing.T, line string) *LinkFlags {
 	t.Helper()
 	f, fs := new(LinkFlags), NewFlags("test")
 	f.Add(fs)
@@ -40,8 +40,8 @@ func flags(t *testing.T, line string) *LinkFlags {
 	return f
 }
 
-// told is what a link says of itself.
-func told(l rawio.Link, err error) string {
+// linkText is what a link says of itself.
+func linkText(l rawio.Link, err error) string {
 	if err != nil {
 		return err.Error()
 	}
@@ -78,11 +78,11 @@ func TestEachFlagReachesTheLink(t *testing.T) {
 	} {
 		testns.New(t).Do(func() error {
 			for server, want := range map[bool]string{true: tt.server, false: tt.client} {
-				l, err := flags(t, tt.line).Open(server)
+				l, err := parseFlags(t, tt.line).Open(server)
 				if want == "" {
 					want = tt.server
 				}
-				got := told(l, err)
+				got := linkText(l, err)
 				check.That(t, got == want, "%s: server %v: %s, want %s", tt.line, server, got, want)
 				if l != nil {
 					l.Close()
@@ -93,8 +93,9 @@ func TestEachFlagReachesTheLink(t *testing.T) {
 	}
 	s, err := os.Stat(file)
 	check.That(t, err == nil && s.Size() != 0, "%+v, %v", s, err)
-	f := flags(t, "--encap-port 7 --poll 9us")
-	check.That(t, f.EncapPort == 7 && f.Poll == 9000 && reflect.DeepEqual(flags(t, ""), &LinkFlags{Shards: 1}), "%+v",
+	f := parseFlags(t, "--encap-port 7 --poll 9us")
+	check.That(t, f.EncapPort == 7 && f.Poll == 9000 && reflect.DeepEqual(parseFlags(t, ""), &LinkFlags{Shards: 1}),
+		"%+v",
 		f)
 }
 
@@ -107,14 +108,14 @@ func TestBothEndsOfEachLink(t *testing.T) {
 		{"--link tun", "--self works with --link raw, udp or mem, not tun", ""},
 	} {
 		testns.New(t).Do(func() error {
-			s, err := flags(t, tt.line).OpenSelf()
+			s, err := parseFlags(t, tt.line).OpenSelf()
 			if err != nil {
 				check.That(t, err.Error() == tt.about && tt.ends == "", "%s: %v", tt.line, err)
 				return nil
 			}
 			a := s.Server.(rawio.Addresser).LocalAddrs()[0]
-			client := strings.Replace(told(s.Client, nil), "10.0.0.2", "10.0.0.1", 1)
-			server := told(s.Server, nil)
+			client := strings.Replace(linkText(s.Client, nil), "10.0.0.2", "10.0.0.1", 1)
+			server := linkText(s.Server, nil)
 			check.That(t, server == tt.ends && client == tt.ends && s.Description == tt.about && s.Addr == a.Addr() &&
 				s.EncapPort == a.Port(), "%s: %s and %s, %+v", tt.line, server, client, s)
 			return s.Client.Close()
@@ -149,14 +150,14 @@ func TestTheKernelsSCTPIsWarnedOf(t *testing.T) {
 
 func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
 	testpriv.AsNobody(t, func(t *testing.T) {
-		s, err := flags(t, "").OpenSelf()
+		s, err := parseFlags(t, "").OpenSelf()
 		if err != nil || s.Description != "UDP on loopback (raw sockets are not available here)" || s.EncapPort == 0 {
 			t.Errorf("%+v, %v", s, err)
 			return
 		}
 		s.Client.Close()
 		s.Server.Close()
-		s, err = flags(t, "--link raw").OpenSelf()
+		s, err = parseFlags(t, "--link raw").OpenSelf()
 		check.That(t, err != nil && strings.HasSuffix(Explain(err), ", which needs none (--link udp)"), "%+v, %v", s,
 			err)
 	})
@@ -169,13 +170,13 @@ func TestRefusedDeviceClosesItsLink(t *testing.T) {
 		for range 2 {
 			for _, server := range []bool{true, false} {
 				var limit *rdma.LimitError
-				d, err := flags(t, "--link udp --udp-port 4000").Device(server, bad, nil)
+				d, err := parseFlags(t, "--link udp --udp-port 4000").Device(server, bad, nil)
 				check.That(t, d == nil && errors.As(err, &limit), "a device of less than no QPs: %v", err)
 			}
 		}
-		d, err := flags(t, "--link udp").Devices(bad, nil)
+		d, err := parseFlags(t, "--link udp").Devices(bad, nil)
 		check.That(t, d == nil && err != nil, "devices of less than no QPs: %v", err)
-		two := must.Get(flags(t, "--link udp --local 127.0.0.1,192.0.2.1").Device(true, nil, nil))(t)
+		two := must.Get(parseFlags(t, "--link udp --local 127.0.0.1,192.0.2.1").Device(true, nil, nil))(t)
 		defer two.Close()
 		var foreign *sctp.LocalAddrError
 		_, err = two.Listen(7)

@@ -21,7 +21,7 @@ func TestUpdateStaysInside(t *testing.T) {
 	}
 	between := m[page : 2*page]
 	for n := range page {
-		check(t, 1, between[:n])
-		check(t, 1, between[page-n:])
+		checkSum(t, 1, between[:n])
+		checkSum(t, 1, between[page-n:])
 	}
 }

@@ -21,17 +21,17 @@ func TestUpdateIsTheLibrarys(t *testing.T) {
 	at := 0
 	for n := range 2500 {
 		sum := uint32(chance.Uint64())
-		check(t, sum, octets[at:at+n])
-		check(t, 0, octets[at:at+n])
-		check(t, sum, make([]byte, n))
+		checkSum(t, sum, octets[at:at+n])
+		checkSum(t, 0, octets[at:at+n])
+		checkSum(t, sum, make([]byte, n))
 		at = (at + 1) % block
 	}
 	for n := 65000; n <= 65535; n += 17 {
-		check(t, uint32(n), octets[n%61:n])
+		checkSum(t, uint32(n), octets[n%61:n])
 	}
 }
 
-func check(t *testing.T, sum uint32, p []byte) {
+func checkSum(t *testing.T, sum uint32, p []byte) {
 	t.Helper()
 	if got, want := Update(sum, p), crc32.Update(sum, castagnoli, p); got != want {
 		t.Fatalf("%d octets after %08x make %08x, not %08x", len(p), sum, got, want)
@@ -47,8 +47,8 @@ func TestPowersMoveABlock(t *testing.T) {
 		before := make([]byte, 16+octets)
 		binary.LittleEndian.PutUint64(before, lo)
 		binary.LittleEndian.PutUint64(before[8:], hi)
-		a, b := times(lo, powers[2*i])
-		c, d := times(hi, powers[2*i+1])
+		a, b := multiply(lo, powers[2*i])
+		c, d := multiply(hi, powers[2*i+1])
 		after := make([]byte, 16)
 		binary.LittleEndian.PutUint64(after, a^c)
 		binary.LittleEndian.PutUint64(after[8:], b^d)
@@ -62,8 +62,8 @@ func TestPowersMoveABlock(t *testing.T) {
 	}
 }
 
-// times is the product of two polynomials over GF(2).
-func times(a, b uint64) (lo, hi uint64) {
+// multiply is the product of two polynomials over GF(2).
+func multiply(a, b uint64) (lo, hi uint64) {
 	for i := range 64 {
 		if b>>i&1 != 0 {
 			lo ^= a << i

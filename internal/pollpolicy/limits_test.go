@@ -118,8 +118,8 @@ func cessionAt(set func(c *yieldPolicy, now rawio.Time)) (*yieldPolicy, rawio.Ti
 
 const slice = 4 * time.Millisecond
 
-// contested has a slice been lost so long ago.
-func contested(c *yieldPolicy, now rawio.Time, ago time.Duration) {
+// loseSliceAt has a slice been lost so long ago.
+func loseSliceAt(c *yieldPolicy, now rawio.Time, ago time.Duration) {
 	c.lostSlice, c.sliceLostAt = slice, now.Add(-ago)
 }
 
@@ -142,9 +142,9 @@ func TestWhatACessionTellsAtItsLimits(t *testing.T) {
 		want any
 	}{
 		{"late", func(*yieldPolicy, rawio.Time) {}, late, 25 * us},
-		{"late where a slice was lost", func(c *yieldPolicy, now rawio.Time) { contested(c, now, contestedTime-1) }, late, slice / lateSliceDivisor},
-		{"late where one was lost long ago", func(c *yieldPolicy, now rawio.Time) { contested(c, now, contestedTime) }, late, 25 * us},
-		{"late where a short one was", func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0); c.lostSlice = 32 * us }, late, 25 * us},
+		{"late where a slice was lost", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, contestedTime-1) }, late, slice / lateSliceDivisor},
+		{"late where one was lost long ago", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, contestedTime) }, late, 25 * us},
+		{"late where a short one was", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0); c.lostSlice = 32 * us }, late, 25 * us},
 		{"lasts, at the time", func(c *yieldPolicy, now rawio.Time) {
 			c.yieldScore, c.yieldsHelpSinceAt = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep)
 		}, lasts, true},
@@ -160,14 +160,14 @@ func TestWhatACessionTellsAtItsLimits(t *testing.T) {
 		}, lasts, false},
 		{"lasts at once where a slice was lost", func(c *yieldPolicy, now rawio.Time) {
 			c.yieldScore, c.yieldsHelpSinceAt = yieldScoreNeeded, now
-			contested(c, now, 0)
+			loseSliceAt(c, now, 0)
 		}, lasts, true},
-		{"naps", func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0) }, naps, true},
+		{"naps", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0) }, naps, true},
 		{"naps where no slice was lost", func(*yieldPolicy, rawio.Time) {}, naps, false},
-		{"naps where ceding comes first", func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0); c.yieldScore = yieldScoreNeeded }, naps, false},
-		{"naps with one place", func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0); c.maxProcs = func() int { return 1 } }, naps, false},
+		{"naps where ceding comes first", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0); c.yieldScore = yieldScoreNeeded }, naps, false},
+		{"naps with one place", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0); c.maxProcs = func() int { return 1 } }, naps, false},
 		{"patience", func(*yieldPolicy, rawio.Time) {}, patience, time.Duration(0)},
-		{"patience where a slice was lost", func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0) }, patience, slice / spinSliceDivisor},
+		{"patience where a slice was lost", func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0) }, patience, slice / spinSliceDivisor},
 		{"sleeps next", func(c *yieldPolicy, now rawio.Time) {
 			c.yieldScore, c.yieldsHelpSinceAt, c.waitsSinceTrial = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep),
 				minTrialEvery-2
@@ -272,8 +272,8 @@ func TestWhatALookSays(t *testing.T) {
 			helps(c, now)
 			c.sleepsFirst, c.isTrial, c.trialSpins = true, true, true
 		}), 0, "4 0s 1 false true"},
-		{"where a slice was lost", begun(0, func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0) }), 0, "4 0s 1 false true"},
-		{"where a slice was lost, the second time", begun(0, func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0); c.yieldsInWait = 1 }), us, "1 125µs 2 true false"},
+		{"where a slice was lost", begun(0, func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0) }), 0, "4 0s 1 false true"},
+		{"where a slice was lost, the second time", begun(0, func(c *yieldPolicy, now rawio.Time) { loseSliceAt(c, now, 0); c.yieldsInWait = 1 }), us, "1 125µs 2 true false"},
 	} {
 		c, now := cessionAt(row.set)
 		p := c.choosePause(now, row.waited, 20*us)
@@ -551,9 +551,9 @@ func TestPausesAtTheirLimits(t *testing.T) {
 		{"single, at once, nobody woken, patience over", PingPong, 0, patience, func(r *reader) {}, rawio.Park},
 		{"single, again, late", PingPong, 0, patience - 1, func(r *reader) { r.emptyPauses = 1 }, rawio.Cede},
 		{"single, again, patience over", PingPong, 0, patience, func(r *reader) { r.emptyPauses = 1 }, rawio.Park},
-		{"single, again, patience of a lost slice", PingPong, 0, slice/spinSliceDivisor - 1, func(r *reader) { r.emptyPauses = 1; contested(&r.yieldPolicy, r.now, 0) }, rawio.Sleep},
-		{"single, again, that over too", PingPong, 0, slice / spinSliceDivisor, func(r *reader) { r.emptyPauses = 1; contested(&r.yieldPolicy, r.now, 0) }, rawio.Park},
-		{"many, a lost slice gives no patience", Concurrent, 0, patience, func(r *reader) { r.waitsAreShort, r.emptyPauses = true, 1; contested(&r.yieldPolicy, r.now, 0) }, rawio.Park},
+		{"single, again, patience of a lost slice", PingPong, 0, slice/spinSliceDivisor - 1, func(r *reader) { r.emptyPauses = 1; loseSliceAt(&r.yieldPolicy, r.now, 0) }, rawio.Sleep},
+		{"single, again, that over too", PingPong, 0, slice / spinSliceDivisor, func(r *reader) { r.emptyPauses = 1; loseSliceAt(&r.yieldPolicy, r.now, 0) }, rawio.Park},
+		{"many, a lost slice gives no patience", Concurrent, 0, patience, func(r *reader) { r.waitsAreShort, r.emptyPauses = true, 1; loseSliceAt(&r.yieldPolicy, r.now, 0) }, rawio.Park},
 		{"quiet", Idle, 0, 0, func(r *reader) { r.waitCount = 1 }, rawio.Park},
 		{"quiet, to measure", Idle, 0, 0, func(r *reader) { r.waitCount = measureWorkEvery }, rawio.Yield},
 		{"quiet, to measure, again", Idle, 0, 0, func(r *reader) { r.waitCount, r.emptyPauses = measureWorkEvery, 1 }, rawio.Park},

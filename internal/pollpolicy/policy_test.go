@@ -68,8 +68,8 @@ func newReader(poll time.Duration) *reader {
 	return r
 }
 
-// one is a batch of the load, after its wait, which scatters.
-func (r *reader) one(l load) {
+// runBatch is a batch of the load, after its wait, which scatters.
+func (r *reader) runBatch(l load) {
 	done := r.now.Add(l.work)
 	comes := done.Add(l.wait/2 + time.Duration(r.rand.Int64N(int64(l.wait))))
 	for p := r.NextPause(r.now); r.now.Before(comes) && (p == rawio.Yield || p == rawio.Cede); p = r.NextPause(r.now) {
@@ -91,13 +91,13 @@ func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
 		for _, l := range loads {
 			r := newReader(0)
 			for range 1000 {
-				r.one(before)
+				r.runBatch(before)
 			}
 			changes, last := 0, r.State()
 			begin := r.now
 			there := r.now
 			for i := 0; i < 1000 || r.now.Sub(begin) < 200*time.Millisecond; i++ {
-				r.one(l)
+				r.runBatch(l)
 				if s := r.State(); s != last {
 					changes, last, there = changes+1, s, r.now
 				}
@@ -115,7 +115,7 @@ func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 	for _, l := range loads {
 		r := newReader(0)
 		for range 1001 { // not at one of those waits in which a quiet reader measures
-			r.one(l)
+			r.runBatch(l)
 		}
 		check.That(t, r.ExpectsMore(l.packets) == l.follows && r.KeepsThread() == l.keeps && r.LendLimit() == l.lends,
 			"%s: follows %v, keeps %v, lends %v", l.name, r.ExpectsMore(l.packets), r.KeepsThread(), r.LendLimit())
@@ -133,8 +133,8 @@ func TestPollingIsAsConfigured(t *testing.T) {
 	for _, l := range loads {
 		long, never := newReader(time.Second), newReader(-1)
 		for range 1000 {
-			long.one(l)
-			never.one(l)
+			long.runBatch(l)
+			never.runBatch(l)
 		}
 		first := long.NextPause(long.now)
 		late := long.NextPause(long.now.Add(time.Second))
@@ -152,7 +152,7 @@ func TestReaderWithAQuotaDoesNotLook(t *testing.T) {
 		for _, more := range []int64{0, 0, 1, 0} {
 			r.now, times = r.now.Add(quotaGuardTime), times+more
 			for range 5000 { // it was away, as if somebody had computed
-				r.one(l)
+				r.runBatch(l)
 			}
 			r.NextPause(r.now)
 			p := r.NextPause(r.now.Add(testWake))
@@ -221,7 +221,7 @@ func TestAcknowledgementIsHeldWhereItIsAnswered(t *testing.T) {
 	for _, l := range loads {
 		r := newReader(0)
 		for range 1000 {
-			r.one(l)
+			r.runBatch(l)
 		}
 		holds := func(answered bool) (n int) {
 			for range 10 * retryEvery {
@@ -253,7 +253,7 @@ func TestAcknowledgementIsHeldWhereItIsAnswered(t *testing.T) {
 func TestRoomForManyWhereOneFollowsAnother(t *testing.T) {
 	r := newReader(0)
 	for range 100 {
-		r.one(loads[0])
+		r.runBatch(loads[0])
 	}
 	r.RecordArrival(r.now, 1)
 	check.Equal(t, "room for", len(r.LimitRoom(make([]rawio.Packet, 8))), 8)

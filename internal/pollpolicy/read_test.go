@@ -41,16 +41,16 @@ func (w *waiter) Wait(p rawio.Pause) error {
 	return nil
 }
 
-// next is what the reader does until a packet is found at the n-th look, or it has waited so often.
-func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
+// waitForPacket is what the reader does until a packet is found at the n-th look, or it has waited so often.
+func (r *reader) waitForPacket(n, waits int) ([]rawio.Pause, error) {
 	w := &waiter{r: r, comes: n, waits: waits}
 	r.clock = func() rawio.Time { return r.now }
 	_, err := r.NextBatch(w, make([]rawio.Packet, 8))
 	return w.did, err
 }
 
-// looked says whether it has looked, and did before it slept.
-func looked(did []rawio.Pause) bool {
+// pollsBeforeSleep says whether it has looked, and did before it slept.
+func pollsBeforeSleep(did []rawio.Pause) bool {
 	i := slices.Index(did, poll)
 	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block) &&
 		!slices.Contains(did[:i], rawio.Sleep)
@@ -63,21 +63,22 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 		for _, l := range loads {
 			r := newReader(told)
 			for range 1001 {
-				r.one(l)
+				r.runBatch(l)
 			}
 			lets := told == 0 && l.every == 1 && (l.state == PingPong || l.state == Concurrent)
 			r.lookPredictor = predictor{}
-			did, err := r.next(1, 0)
+			did, err := r.waitForPacket(1, 0)
 			last := len(did) - 1
 			check.That(t, err == nil && did[last] == poll &&
 				(len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
 				"%s, told to poll for %v: %v, %v", l.name, told, did, err)
 
-			r.one(l)
-			did, err = r.next(0, 3)
-			check.That(t, err == errTired && looked(did), "%s, told to poll for %v: sleeps before it has looked: %v",
+			r.runBatch(l)
+			did, err = r.waitForPacket(0, 3)
+			check.That(t, err == errTired && pollsBeforeSleep(did),
+				"%s, told to poll for %v: sleeps before it has looked: %v",
 				l.name, told, did)
-			did, _ = r.next(1, 0) // it was interrupted
+			did, _ = r.waitForPacket(1, 0) // it was interrupted
 			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, told, did)
 		}
 	}
@@ -90,12 +91,12 @@ func TestReaderLooksFirstWhereAnotherFollows(t *testing.T) {
 	r := newReader(0)
 	looks := func(found func(i int) bool) (n int) {
 		for i := range 10 * retryEvery {
-			r.one(loads[0])
+			r.runBatch(loads[0])
 			at := 0
 			if found(i) {
 				at = 1
 			}
-			did, _ := r.next(at, 2)
+			did, _ := r.waitForPacket(at, 2)
 			if did[0] == poll {
 				n++
 			}
@@ -123,10 +124,10 @@ func TestReaderWithAQuotaLooksBeforeItSleeps(t *testing.T) {
 	for _, l := range loads {
 		r := newReader(0)
 		for range 1001 {
-			r.one(l)
+			r.runBatch(l)
 		}
 		r.quotaGuard.checkedAt, r.quotaGuard.endsAt = r.now, r.now.Add(quotaGuardTime)
-		did, _ := r.next(0, 3)
-		check.That(t, looked(did), "%s: sleeps before it has looked: %v", l.name, did)
+		did, _ := r.waitForPacket(0, 3)
+		check.That(t, pollsBeforeSleep(did), "%s: sleeps before it has looked: %v", l.name, did)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// share is a ping-pong of two ends that share one processor, for d: the other answers in five
+// pingPongFor is a ping-pong of two ends that share one processor, for d: the other answers in five
 // microseconds of it. It counts the waits that have slept, and those that have ceded first.
-func (r *reader) share(d time.Duration) (slept, ceded int) {
-	for end := r.now.Add(d); r.now.Before(end); r.comes() {
+func (r *reader) pingPongFor(d time.Duration) (slept, ceded int) {
+	for end := r.now.Add(d); r.now.Before(end); r.packetComes() {
 		p := r.NextPause(r.now)
 		for ; p != rawio.Cede && p != rawio.Sleep && p != rawio.Park; p = r.NextPause(r.now) {
 			r.now = r.now.Add(time.Microsecond)
@@ -27,24 +27,24 @@ func (r *reader) share(d time.Duration) (slept, ceded int) {
 	return slept, ceded
 }
 
-// apart is a wait for a packet from another processor, which comes after answers, and says whether
+// waitOther is a wait for a packet from another processor, which comes after answers, and says whether
 // it has slept: then a wake-up comes on top.
-func (r *reader) apart(answers time.Duration) (slept bool) {
+func (r *reader) waitOther(answers time.Duration) (slept bool) {
 	for !slept && (r.emptyAt == rawio.Never || r.now.Sub(r.emptyAt) < answers) {
 		if slept = r.NextPause(r.now) == rawio.Sleep; slept {
 			r.now = r.now.Add(answers + testWake)
 		}
 		r.now = r.now.Add(time.Microsecond)
 	}
-	r.comes()
+	r.packetComes()
 	return slept
 }
 
-// shares is a reader that has shared its processor with the other end for long enough to sleep.
-func shares() *reader {
+// sharedReader is a reader that has shared its processor with the other end for long enough to sleep.
+func sharedReader() *reader {
 	r := newReader(0)
-	r.usual(200)
-	r.share(2 * yieldTimeBeforeSleep)
+	r.pingPongUsual(200)
+	r.pingPongFor(2 * yieldTimeBeforeSleep)
 	return r
 }
 
@@ -52,11 +52,11 @@ func shares() *reader {
 // an idle one sleep until their packets come, but for a wait now and then.
 func TestSleepsWhereBothEndsShareAProcessor(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
-	slept, _ := r.share(yieldTimeBeforeSleep)
+	r.pingPongUsual(200)
+	slept, _ := r.pingPongFor(yieldTimeBeforeSleep)
 	check.Equal(t, "slept before", slept, 0)
-	r.share(time.Millisecond)
-	slept, ceded := r.share(10 * time.Millisecond)
+	r.pingPongFor(time.Millisecond)
+	slept, ceded := r.pingPongFor(10 * time.Millisecond)
 	if ceded == 0 || slept < 30*ceded || slept > 32*ceded {
 		t.Errorf("slept in %d waits and ceded in %d, wanted one of %d", slept, ceded, minTrialEvery)
 	}
@@ -65,26 +65,26 @@ func TestSleepsWhereBothEndsShareAProcessor(t *testing.T) {
 // A process with one place for goroutines would keep it from all others while its reader sleeps in
 // the kernel.
 func TestDoesNotSleepWithOnePlaceForGoroutines(t *testing.T) {
-	r := shares()
+	r := sharedReader()
 	r.places = 1
-	slept, _ := r.share(10 * time.Millisecond)
+	slept, _ := r.pingPongFor(10 * time.Millisecond)
 	check.Equal(t, "slept", slept, 0)
 }
 
 // A reader that is to sleep does not look before, as nothing can have come.
 func TestDoesNotLookBeforeItSleeps(t *testing.T) {
-	r := shares()
-	r.share(time.Microsecond)
-	did, err := r.next(1, 0)
+	r := sharedReader()
+	r.pingPongFor(time.Microsecond)
+	did, err := r.waitForPacket(1, 0)
 	check.That(t, err == nil && fmt.Sprint(did) == fmt.Sprint([]rawio.Pause{rawio.Sleep, poll}), "it did %v: %v", did,
 		err)
 }
 
 // A reader that has slept and finds nothing cedes, as long as it has patience.
 func TestCedesWhereSleepHasBroughtNothing(t *testing.T) {
-	r := shares()
+	r := sharedReader()
 	want := fmt.Sprintf("%v at 0s, %v at 1µs, %[2]v at 2µs, %v at 3µs, ", rawio.Sleep, rawio.Cede, rawio.Yield)
-	check.Equal(t, "said", r.pauses(5*time.Microsecond, 0), want)
+	check.Equal(t, "said", r.runPauses(5*time.Microsecond, 0), want)
 }
 
 // Ends that have come apart would need a wake-up each for every packet. So a packet that ceding
@@ -92,10 +92,10 @@ func TestCedesWhereSleepHasBroughtNothing(t *testing.T) {
 func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 	// right behind a cede, which seems to bring it, and later
 	for _, answers := range []time.Duration{4 * time.Microsecond, 10 * time.Microsecond} {
-		r := shares()
+		r := sharedReader()
 		slept := 0
 		for range 2 * minTrialEvery {
-			if r.apart(answers) {
+			if r.waitOther(answers) {
 				slept++
 			}
 		}
@@ -109,14 +109,14 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 // A packet that comes while others have the processor, though nobody has ceded it, does not say
 // that the ends have come apart: the other end may have been woken here.
 func TestPacketsThatComeMeanwhileSayNothing(t *testing.T) {
-	r := shares()
+	r := sharedReader()
 	usual := r.yieldPolicy.usualWait
 	for range 100 {
 		r.NextPause(r.now)
 		r.now = r.now.Add(30 * time.Microsecond)
-		r.comes()
+		r.packetComes()
 	}
-	slept, _ := r.share(time.Millisecond)
+	slept, _ := r.pingPongFor(time.Millisecond)
 	check.That(t, slept > 0, "it does not sleep any more")
 	check.Equal(t, "usual", r.yieldPolicy.usualWait, usual)
 }
@@ -124,10 +124,10 @@ func TestPacketsThatComeMeanwhileSayNothing(t *testing.T) {
 // Somebody who computes, and takes the processor for a slice now and then, has it from those who
 // look as well: who sleeps is back as soon as his packet comes.
 func TestSleepsWhereSomebodyTakesTheProcessor(t *testing.T) {
-	r := shares()
+	r := sharedReader()
 	for range 100 {
-		r.both(1, 3*time.Millisecond)
-		slept, _ := r.share(yieldTimeBeforeSleep / 2)
+		r.pingPongShared(1, 3*time.Millisecond)
+		slept, _ := r.pingPongFor(yieldTimeBeforeSleep / 2)
 		if slept == 0 {
 			t.Fatal("it does not sleep any more")
 		}
@@ -138,23 +138,23 @@ func TestSleepsWhereSomebodyTakesTheProcessor(t *testing.T) {
 // two ends that share another: they sleep as soon as ceding comes first.
 func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
-	r.loses(3 * time.Millisecond)
-	r.both(yieldScoreNeeded, 5*time.Microsecond)
-	slept, ceded := r.share(time.Millisecond)
+	r.pingPongUsual(200)
+	r.loseSlice(3 * time.Millisecond)
+	r.pingPongShared(yieldScoreNeeded, 5*time.Microsecond)
+	slept, ceded := r.pingPongFor(time.Millisecond)
 	check.That(t, slept > 30*ceded, "it slept in %d waits and ceded in %d", slept, ceded)
 }
 
-// naps is a wait in which nothing comes until the reader sleeps, and then after d. It says whether
+// waitAsleep is a wait in which nothing comes until the reader sleeps, and then after d. It says whether
 // he looked for as long as is due where a slice was lost.
-func (r *reader) naps(slice, d time.Duration) bool {
+func (r *reader) waitAsleep(slice, d time.Duration) bool {
 	begin := r.now
 	for r.NextPause(r.now) == rawio.Yield {
 		r.now = r.now.Add(time.Microsecond)
 	}
 	looked := r.now.Sub(begin)
 	r.now = r.now.Add(d)
-	r.comes()
+	r.packetComes()
 	return r.yieldPolicy.yieldedAt == rawio.Never && looked >= slice/lateSliceDivisor
 }
 
@@ -173,10 +173,10 @@ func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 		{[]time.Duration{at, at, at, at, at, at, at, at}, yieldScoreNeeded},
 	} {
 		r := newReader(0)
-		r.usual(200)
-		r.loses(slice)
+		r.pingPongUsual(200)
+		r.loseSlice(slice)
 		for _, d := range test.waits {
-			check.That(t, r.naps(slice, d),
+			check.That(t, r.waitAsleep(slice, d),
 				"in waits for packets that are there after %v it looked for less long, or ceded", test.waits)
 		}
 		check.Equal(t, fmt.Sprint("helps after ", test.waits), r.yieldPolicy.yieldScore, test.helps)
@@ -187,10 +187,10 @@ func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 func TestCedesForALatePacketWithOnePlaceForGoroutines(t *testing.T) {
 	r := newReader(0)
 	r.places = 1
-	r.usual(200)
-	r.loses(4 * time.Millisecond)
-	said := r.pauses(time.Millisecond, 0)
-	check.That(t, has(said, rawio.Cede) && !has(said, rawio.Sleep), "it did %v", said)
+	r.pingPongUsual(200)
+	r.loseSlice(4 * time.Millisecond)
+	said := r.runPauses(time.Millisecond, 0)
+	check.That(t, hasPauses(said, rawio.Cede) && !hasPauses(said, rawio.Sleep), "it did %v", said)
 }
 
 // On a processor that somebody takes for a slice when it is ceded, a wait that tries whether the
@@ -198,19 +198,19 @@ func TestCedesForALatePacketWithOnePlaceForGoroutines(t *testing.T) {
 // then sleeps.
 func TestTriesWithoutCedingWhereThatIsDear(t *testing.T) {
 	const slice = 3 * time.Millisecond
-	r := shares()
+	r := sharedReader()
 	for r.yieldPolicy.waitsSinceTrial+1 < minTrialEvery {
-		r.share(time.Microsecond)
+		r.pingPongFor(time.Microsecond)
 	}
-	r.both(1, slice)
-	slept, ceded := r.share(2 * slice) // it is dear for longer
+	r.pingPongShared(1, slice)
+	slept, ceded := r.pingPongFor(2 * slice) // it is dear for longer
 	check.Equal(t, "ceded", ceded, 0)
 	if tries := (2*slice - time.Duration(slept)*5*time.Microsecond) / (slice / lateSliceDivisor); tries < 20 ||
 		tries > 26 {
 		t.Errorf("it slept in %d waits, and tried about %d times, wanted one in %d", slept, tries, minTrialEvery)
 	}
 	for range 2 * minTrialEvery {
-		r.apart(10 * time.Microsecond)
+		r.waitOther(10 * time.Microsecond)
 	}
 	check.That(t, !r.yieldPolicy.yieldsFirst(), "with a peer on another processor ceding helps, by %d",
 		r.yieldPolicy.yieldScore)

@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// pauses are what the reader does, a look in each microsecond, while nothing comes for d. A cede
+// runPauses are what the reader does, a look in each microsecond, while nothing comes for d. A cede
 // takes it so long.
-func (r *reader) pauses(d, cede time.Duration) (said string) {
+func (r *reader) runPauses(d, cede time.Duration) (said string) {
 	last := rawio.Pause(99)
 	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(time.Microsecond) {
 		p := r.NextPause(r.now)
@@ -28,22 +28,24 @@ func (r *reader) pauses(d, cede time.Duration) (said string) {
 	return said
 }
 
-// has says whether the reader has done that in pauses.
-func has(said string, p rawio.Pause) bool { return strings.Contains(said, fmt.Sprintf("%v at ", p)) }
+// hasPauses says whether the reader has done that in pauses.
+func hasPauses(said string, p rawio.Pause) bool {
+	return strings.Contains(said, fmt.Sprintf("%v at ", p))
+}
 
-// comes is a packet, which wakes somebody.
-func (r *reader) comes() {
+// packetComes is a packet, which wakes somebody.
+func (r *reader) packetComes() {
 	r.RecordArrival(r.now, 1)
 	r.RecordHandled(1, 100, 1, false)
 }
 
-// usual is a ping-pong whose packets come after ten microseconds.
-func (r *reader) usual(rounds int) (ceded int) {
+// pingPongUsual is a ping-pong whose packets come after ten microseconds.
+func (r *reader) pingPongUsual(rounds int) (ceded int) {
 	for range rounds {
-		if said := r.pauses(10*time.Microsecond, 0); said != fmt.Sprintf("%v at 0s, ", rawio.Yield) {
+		if said := r.runPauses(10*time.Microsecond, 0); said != fmt.Sprintf("%v at 0s, ", rawio.Yield) {
 			ceded++
 		}
-		r.comes()
+		r.packetComes()
 	}
 	return ceded
 }
@@ -53,8 +55,8 @@ func (r *reader) usual(rounds int) (ceded int) {
 // little less, and 5. A look takes one.
 func TestCedesForALatePacket(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
-	if n := r.usual(200); n != 0 {
+	r.pingPongUsual(200)
+	if n := r.pingPongUsual(200); n != 0 {
 		t.Errorf("ceded in %d of 200 usual waits", n)
 	}
 	usual := r.yieldPolicy.usualWait
@@ -67,7 +69,7 @@ func TestCedesForALatePacket(t *testing.T) {
 		want += fmt.Sprintf("%v at %v, %v at %v, ", rawio.Cede, at, rawio.Yield, at+time.Microsecond)
 	}
 	want += fmt.Sprintf("%v at 122µs, ", rawio.Park)
-	if got := r.pauses(time.Millisecond, 0); got != want {
+	if got := r.runPauses(time.Millisecond, 0); got != want {
 		t.Errorf("for a late packet: %s\nwanted %s", got, want)
 	}
 }
@@ -76,26 +78,26 @@ func TestCedesForALatePacket(t *testing.T) {
 // peer that takes its time is not ceded to for ever.
 func TestCedeLearnsWhatIsUsual(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
+	r.pingPongUsual(200)
 	for range 200 {
-		r.pauses(25*time.Microsecond, 40*time.Microsecond) // the last was a cede
-		r.comes()
+		r.runPauses(25*time.Microsecond, 40*time.Microsecond) // the last was a cede
+		r.packetComes()
 	}
-	if n := r.usual(200); n != 0 || r.yieldPolicy.usualWait > 11*time.Microsecond {
+	if n := r.pingPongUsual(200); n != 0 || r.yieldPolicy.usualWait > 11*time.Microsecond {
 		t.Errorf("ceded in %d of 200 usual waits, of %v", n, r.yieldPolicy.usualWait)
 	}
 	for range 200 {
-		r.pauses(80*time.Microsecond, 0)
-		r.comes()
+		r.runPauses(80*time.Microsecond, 0)
+		r.packetComes()
 	}
-	if said := r.pauses(80*time.Microsecond, 0); said != fmt.Sprintf("%v at 0s, ", rawio.Yield) {
+	if said := r.runPauses(80*time.Microsecond, 0); said != fmt.Sprintf("%v at 0s, ", rawio.Yield) {
 		t.Errorf("with a peer that takes 80 microseconds: %s", said)
 	}
 }
 
-// both is a ping-pong of two ends that share one processor: the other looks for the answer as soon
+// pingPongShared is a ping-pong of two ends that share one processor: the other looks for the answer as soon
 // as it has the processor, and gives it back after d. The goroutine that was woken here goes first.
-func (r *reader) both(rounds int, d time.Duration) (first int) {
+func (r *reader) pingPongShared(rounds int, d time.Duration) (first int) {
 	for range rounds {
 		looks := 1
 		for ; r.NextPause(r.now) != rawio.Cede && looks < 1000; looks++ {
@@ -105,7 +107,7 @@ func (r *reader) both(rounds int, d time.Duration) (first int) {
 			first++
 		}
 		r.now = r.now.Add(d)
-		r.comes()
+		r.packetComes()
 	}
 	return first
 }
@@ -113,33 +115,35 @@ func (r *reader) both(rounds int, d time.Duration) (first int) {
 // Where ceding brings the packets it comes first, and no longer than that.
 func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
-	r.both(yieldScoreNeeded, 5*time.Microsecond)
-	if n := r.both(320, 5*time.Microsecond); n != 317 {
+	r.pingPongUsual(200)
+	r.pingPongShared(yieldScoreNeeded, 5*time.Microsecond)
+	if n := r.pingPongShared(320, 5*time.Microsecond); n != 317 {
 		t.Errorf("ceded at once in %d of 320 waits, wanted all but that number %d, and %d and %d after it", n,
 			minTrialEvery, 2*minTrialEvery, 4*minTrialEvery)
 	}
-	r.both(1, 150*time.Microsecond) // once the other end looks for as long as it has patience
-	if n := r.both(10, 5*time.Microsecond); n != 10 {
+	r.pingPongShared(1, 150*time.Microsecond) // once the other end looks for as long as it has patience
+	if n := r.pingPongShared(10, 5*time.Microsecond); n != 10 {
 		t.Errorf("after that ceded at once in %d of 10 waits", n)
 	}
-	r.usual(1) // once somebody else has taken the processor while this end looked, and given it back to the other
-	if n := r.both(10, 5*time.Microsecond); n != 10 {
+	// once somebody else has taken the processor while this end looked, and given it back to the
+	// other
+	r.pingPongUsual(1)
+	if n := r.pingPongShared(10, 5*time.Microsecond); n != 10 {
 		t.Errorf("after one packet that came by itself ceded at once in %d of 10 waits", n)
 	}
-	if n := r.usual(200); n > maxYieldScore/yieldScoreLost {
+	if n := r.pingPongUsual(200); n > maxYieldScore/yieldScoreLost {
 		t.Errorf("with a peer on another processor ceded in %d of 200 usual waits", n)
 	}
-	r.both(yieldScoreNeeded, 5*time.Microsecond)
+	r.pingPongShared(yieldScoreNeeded, 5*time.Microsecond)
 	for range 100 { // who cedes has the processor for as long as the packet takes: it would come as soon without
 		for p := r.NextPause(r.now); p != rawio.Cede &&
 			r.now.Sub(r.emptyAt) < 5*time.Microsecond; p = r.NextPause(r.now) {
 			r.now = r.now.Add(time.Microsecond)
 		}
 		r.now = r.emptyAt.Add(5 * time.Microsecond)
-		r.comes()
+		r.packetComes()
 	}
-	if n := r.usual(200); n != 0 || r.yieldPolicy.yieldScore != 0 {
+	if n := r.pingPongUsual(200); n != 0 || r.yieldPolicy.yieldScore != 0 {
 		t.Errorf("ceding seems to help where a packet comes as soon without; ceded in %d of 200 usual waits", n)
 	}
 }
@@ -148,10 +152,10 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 // ceding brings the packets it does so again at once, twice.
 func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
-	r.both(yieldScoreNeeded, 5*time.Microsecond)
+	r.pingPongUsual(200)
+	r.pingPongShared(yieldScoreNeeded, 5*time.Microsecond)
 	want := fmt.Sprintf("%v at 0s, %[2]v at 1µs, %[2]v at 4µs, %[2]v at 7µs, %[1]v at 10µs, ", rawio.Yield, rawio.Cede)
-	if got := r.pauses(15*time.Microsecond, 2*time.Microsecond); got != want {
+	if got := r.runPauses(15*time.Microsecond, 2*time.Microsecond); got != want {
 		t.Errorf("where a cede takes two microseconds and brings nothing: %s\nwanted %s", got, want)
 	}
 }
@@ -161,30 +165,30 @@ func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 func TestPaysBackOnTheProcessorThatWasTaken(t *testing.T) {
 	r := newReader(0)
 	r.places = 1 // else it sleeps
-	r.usual(200)
-	r.both(yieldScoreNeeded, 5*time.Microsecond)
-	r.both(1, 3*time.Millisecond)
+	r.pingPongUsual(200)
+	r.pingPongShared(yieldScoreNeeded, 5*time.Microsecond)
+	r.pingPongShared(1, 3*time.Millisecond)
 	taken := r.now
 	r.cpu = 1
-	if n := r.both(32, 5*time.Microsecond); n != 31 {
+	if n := r.pingPongShared(32, 5*time.Microsecond); n != 31 {
 		t.Errorf("on another processor ceded at once in %d of 32 waits, wanted all but one", n)
 	}
-	for r.cpu = 0; r.now.Sub(taken) < 2900*time.Microsecond; r.comes() {
-		if said := r.pauses(50*time.Microsecond, 0); has(said, rawio.Cede) {
+	for r.cpu = 0; r.now.Sub(taken) < 2900*time.Microsecond; r.packetComes() {
+		if said := r.runPauses(50*time.Microsecond, 0); hasPauses(said, rawio.Cede) {
 			t.Fatalf("on the one that was taken for 3ms, %v later: %s", r.now.Sub(taken), said)
 		}
 	}
 	r.now = taken.Add(3 * time.Millisecond)
-	r.comes()
-	if said := r.pauses(time.Millisecond, 0); !has(said, rawio.Cede) {
+	r.packetComes()
+	if said := r.runPauses(time.Millisecond, 0); !hasPauses(said, rawio.Cede) {
 		t.Errorf("after as long without, for a late packet: %s", said)
 	}
 }
 
-// parks is for how long who waits parks from now on, to a wait.
-func (r *reader) parks(waits func() string) time.Duration {
+// setParkTime is for how long who waits parks from now on, to a wait.
+func (r *reader) setParkTime(waits func() string) time.Duration {
 	begin := r.now
-	for r.now.Sub(begin) < time.Second && has(waits(), rawio.Park) {
+	for r.now.Sub(begin) < time.Second && hasPauses(waits(), rawio.Park) {
 	}
 	return r.now.Sub(begin).Round(time.Millisecond)
 }
@@ -196,21 +200,21 @@ func TestParksBesideWhoComputesOnTheOnlyProcessor(t *testing.T) {
 	for _, one := range []bool{false, true} {
 		r := newReader(0)
 		r.yieldPolicy.hasSingleCPU = one
-		r.usual(200)
-		r.both(yieldScoreNeeded, 5*time.Microsecond)
-		if n := r.both(10, 150*time.Microsecond); n != 10 {
+		r.pingPongUsual(200)
+		r.pingPongShared(yieldScoreNeeded, 5*time.Microsecond)
+		if n := r.pingPongShared(10, 150*time.Microsecond); n != 10 {
 			t.Errorf("only processor %t: beside another end that has patience ceded at once in %d of 10 waits", one, n)
 		}
 		for _, times := range []time.Duration{4, 8, 16, 32, 64, 64} {
-			r.both(1, long)
-			got := r.parks(func() string {
-				said := r.pauses(20*time.Microsecond, 0)
+			r.pingPongShared(1, long)
+			got := r.setParkTime(func() string {
+				said := r.runPauses(20*time.Microsecond, 0)
 				yields, sleeps := fmt.Sprintf("%v at 0s, ", rawio.Yield), fmt.Sprintf("%v at 0s, ", rawio.Sleep)
 				if !strings.HasPrefix(said, yields) && !strings.HasPrefix(said, sleeps) {
 					t.Errorf("only processor %t: before those that were woken had their turn: %s", one, said)
 				}
 				r.now = r.now.Add(20 * time.Microsecond)
-				r.comes()
+				r.packetComes()
 				return said
 			})
 			if want := times * long; !one && got > 0 || one && got != want {
@@ -231,7 +235,7 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 		r.RecordHandled(16, 1600, 40, true)
 	}
 	waits := func() string {
-		said := r.pauses(20*time.Microsecond, 0)
+		said := r.runPauses(20*time.Microsecond, 0)
 		r.now = r.now.Add(20 * time.Microsecond)
 		come()
 		return said
@@ -251,11 +255,11 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	for _, times := range []time.Duration{4, 8, 16, 32, 64, 64} {
 		lose()
 		r.cpu = 1
-		if got := waits(); has(got, rawio.Park) {
+		if got := waits(); hasPauses(got, rawio.Park) {
 			t.Errorf("on another processor: %s", got)
 		}
 		r.cpu = 0
-		if got, want := r.parks(waits), times*long; got != want {
+		if got, want := r.setParkTime(waits), times*long; got != want {
 			t.Errorf("parked for %v, wanted %v", got, want)
 		}
 	}
@@ -264,7 +268,7 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 			waits()
 		}
 		lose()
-		if got, want := r.parks(waits), times*long; got != want {
+		if got, want := r.setParkTime(waits), times*long; got != want {
 			t.Errorf("after as long in peace parked for %v, wanted %v", got, want)
 		}
 	}
@@ -282,16 +286,16 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 		{200 * time.Microsecond, 100 * long, time.Second/2 + 2*long},
 	} {
 		r := newReader(0)
-		r.usual(200)
+		r.pingPongUsual(200)
 		begin, ceded := r.now, time.Duration(0)
 		for r.now.Sub(begin) < time.Second {
 			before := r.now
-			r.pauses(test.late, long)
+			r.runPauses(test.late, long)
 			if took := r.now.Sub(before); took > long {
 				ceded += took
 			}
-			r.comes()
-			r.usual(20)
+			r.packetComes()
+			r.pingPongUsual(20)
 		}
 		if ceded < test.least || ceded > test.most {
 			t.Errorf(
@@ -301,15 +305,15 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 	}
 }
 
-// loses is a look that takes as long as somebody else has the processor for, though nobody ceded
+// loseSlice is a look that takes as long as somebody else has the processor for, though nobody ceded
 // it.
-func (r *reader) loses(slice time.Duration) {
+func (r *reader) loseSlice(slice time.Duration) {
 	r.NextPause(r.now)
 	r.now = r.now.Add(time.Microsecond)
 	r.NextPause(r.now)
 	r.now = r.now.Add(slice)
 	r.NextPause(r.now)
-	r.comes()
+	r.packetComes()
 }
 
 // A reader that gives a processor up beside a computing process loses it for a slice. So where one
@@ -318,22 +322,22 @@ func (r *reader) loses(slice time.Duration) {
 func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 	const slice = 4 * time.Millisecond
 	r := newReader(0)
-	r.usual(200)
-	r.loses(slice)
+	r.pingPongUsual(200)
+	r.loseSlice(slice)
 	lost := r.now
 	late, patience := slice/lateSliceDivisor, slice/spinSliceDivisor
 	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[5]v, %[3]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, %[1]v at "+
 		"%[9]v, %[4]v at %[10]v, ",
 		rawio.Yield, rawio.Sleep, rawio.Cede, rawio.Park, late, late+time.Microsecond, late+2*time.Microsecond,
 		2*late+2*time.Microsecond, 2*late+3*time.Microsecond, patience)
-	if got := r.pauses(time.Millisecond, 0); got != want {
+	if got := r.runPauses(time.Millisecond, 0); got != want {
 		t.Errorf("behind a slice of %v: %s\nwanted %s", slice, got, want)
 	}
 	r.now = lost.Add(contestedTime)
-	r.comes()
-	r.usual(200)
+	r.packetComes()
+	r.pingPongUsual(200)
 	want = fmt.Sprintf("%v at 122µs, ", rawio.Park)
-	if got := r.pauses(time.Millisecond, 0); !strings.HasSuffix(got, want) {
+	if got := r.runPauses(time.Millisecond, 0); !strings.HasSuffix(got, want) {
 		t.Errorf("%v later: %s\nwanted %s", contestedTime, got, want)
 	}
 }
@@ -341,13 +345,13 @@ func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 // What the other end takes for its patience is not paid back.
 func TestCedesAgainBehindWhoHadPatience(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
+	r.pingPongUsual(200)
 	for range 3 {
-		if said := r.pauses(100*time.Microsecond, 150*time.Microsecond); !strings.Contains(said,
+		if said := r.runPauses(100*time.Microsecond, 150*time.Microsecond); !strings.Contains(said,
 			fmt.Sprint(rawio.Cede, " at 2")) {
 			t.Errorf("where it takes 150 microseconds: %s", said)
 		}
-		r.comes()
+		r.packetComes()
 	}
 }
 
@@ -355,17 +359,17 @@ func TestCedesAgainBehindWhoHadPatience(t *testing.T) {
 // soon as the packet is later than where nobody else does.
 func TestWhatOthersTakeIsNotUsual(t *testing.T) {
 	r := newReader(0)
-	r.usual(200)
+	r.pingPongUsual(200)
 	late := fmt.Sprintf("%v at ", rawio.Cede)
 	for range 500 {
-		r.usual(1)
-		said := r.pauses(90*time.Microsecond, 0)
+		r.pingPongUsual(1)
+		said := r.runPauses(90*time.Microsecond, 0)
 		_, at, ceded := strings.Cut(said, late)
 		d, err := time.ParseDuration(strings.SplitN(at, ",", 2)[0])
 		if !ceded || err != nil || d > 40*time.Microsecond {
 			t.Fatalf("for a packet that comes after 90 microseconds, as half do: %s, %v is usual", said,
 				r.yieldPolicy.usualWait)
 		}
-		r.comes()
+		r.packetComes()
 	}
 }

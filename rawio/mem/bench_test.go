@@ -14,11 +14,11 @@ func BenchmarkBatch(b *testing.B) {
 	for _, size := range []int{64, 1460, 65515} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			l, peer := newPair(b, Options{})
-			out, in := batch(peer, 32, size), make([]rawio.Packet, 32)
+			out, in := newBatch(peer, 32, size), make([]rawio.Packet, 32)
 			b.SetBytes(int64(32 * size))
 			b.ReportAllocs()
 			for b.Loop() {
-				exchange(b, l, peer, out, in)
+				exchangeBatch(b, l, peer, out, in)
 			}
 		})
 	}
@@ -28,7 +28,7 @@ func BenchmarkBatch(b *testing.B) {
 func BenchmarkPingPong(b *testing.B) {
 	l, peer := newPair(b, Options{})
 	go func() {
-		out, in := batch(l, 1, 64), make([]rawio.Packet, 1)
+		out, in := newBatch(l, 1, 64), make([]rawio.Packet, 1)
 		for {
 			if _, err := peer.ReadBatch(in); err != nil {
 				if !errors.Is(err, net.ErrClosed) {
@@ -42,7 +42,7 @@ func BenchmarkPingPong(b *testing.B) {
 			}
 		}
 	}()
-	out, in := batch(peer, 1, 64), make([]rawio.Packet, 1)
+	out, in := newBatch(peer, 1, 64), make([]rawio.Packet, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := l.WriteBatch(out); err != nil {

@@ -28,7 +28,7 @@ func newPair(t testing.TB, o Options) (a, b *Link) {
 	return a, b
 }
 
-func write(t testing.TB, l, to *Link, vec ...[]byte) {
+func writeVec(t testing.TB, l, to *Link, vec ...[]byte) {
 	t.Helper()
 	if n, err := l.WriteBatch([]rawio.Packet{{Vec: vec, Remote: to.addrs[0]}}); n != 1 || err != nil {
 		t.Fatalf("WriteBatch = %d, %v", n, err)
@@ -42,7 +42,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	must.Equal(t, "features", rawio.FeaturesOf(b), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Marking)
 	must.Equal(t, "packets read without room", must.Get(b.ReadBatch(nil))(t), 0)
 	for _, s := range []string{"1", "2", "3"} {
-		write(t, a, b, []byte(s))
+		writeVec(t, a, b, []byte(s))
 	}
 	for _, want := range []int{2, 1, 0} {
 		n := b.PollBatch(got)
@@ -51,7 +51,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 			got[i].Release()
 		}
 	}
-	write(t, a, b, []byte("never read"))
+	writeVec(t, a, b, []byte("never read"))
 	b.Close()
 	must.Equal(t, "packets after Close", b.PollBatch(got), 0)
 }
@@ -67,7 +67,7 @@ func TestReaderLetsThoseGoFirstWhoSend(t *testing.T) {
 	for range rounds {
 		var wg sync.WaitGroup
 		for range senders {
-			wg.Go(func() { write(t, a, b, []byte("x")) })
+			wg.Go(func() { writeVec(t, a, b, []byte("x")) })
 		}
 		for n := 0; n < senders; {
 			k := must.Get(b.ReadBatch(got))(t)
@@ -113,7 +113,7 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 func TestWriteBatchKeepsNoReference(t *testing.T) {
 	a, b := newPair(t, Options{})
 	data := []byte("original")
-	write(t, a, b, data)
+	writeVec(t, a, b, data)
 	copy(data, "changed!")
 	pkts := make([]rawio.Packet, 1)
 	_, err := b.ReadBatch(pkts)
@@ -213,7 +213,7 @@ func TestPairRefusesBadOptions(t *testing.T) {
 func TestFullQueueDropsAndCounts(t *testing.T) {
 	a, b := newPair(t, Options{Queue: 100})
 	for i := range 130 {
-		write(t, a, b, []byte{byte(i)})
+		writeVec(t, a, b, []byte{byte(i)})
 	}
 	must.Equal(t, "Drops", b.Drops(), 30)
 	pkts := make([]rawio.Packet, 200)
@@ -223,7 +223,7 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 		must.That(t, pkts[i].Data[0] == byte(i), "packet %d is number %d", i, pkts[i].Data[0])
 		pkts[i].Release()
 	}
-	write(t, a, b, []byte("room again"))
+	writeVec(t, a, b, []byte("room again"))
 	if n, _ := b.ReadBatch(pkts); n != 1 {
 		t.Fatalf("read %d packets after the queue emptied", n)
 	}
@@ -271,7 +271,7 @@ func TestWriteWakesAReader(t *testing.T) {
 		n := 0
 		go func() { n, _ = b.ReadBatch(pkts) }()
 		synctest.Wait() // the reader blocks
-		write(t, a, b, []byte("wake"))
+		writeVec(t, a, b, []byte("wake"))
 		synctest.Wait()
 		must.That(t, n == 1 && string(pkts[0].Data) == "wake", "read %d packets, %q", n, pkts[0].Data)
 		pkts[0].Release()
@@ -284,13 +284,13 @@ func TestClosedLinkRefusesEveryCall(t *testing.T) {
 	check.Fails(b.WriteBatch([]rawio.Packet{{Remote: a.addrs[0]}}))(t, "WriteBatch", net.ErrClosed)
 	check.Error(t, "BindPort", b.BindPort(1), net.ErrClosed)
 	check.Error(t, "second Close", b.Close(), nil)
-	write(t, a, b, []byte("into the void"))
+	writeVec(t, a, b, []byte("into the void"))
 	check.Equal(t, "Drops after a write to a closed side", b.Drops(), 1)
 }
 
 func TestClosedLinkDoesNotReadWhatWasQueued(t *testing.T) {
 	a, b := newPair(t, Options{})
-	write(t, a, b, []byte("unread"))
+	writeVec(t, a, b, []byte("unread"))
 	b.Close()
 	n, err := b.ReadBatch(make([]rawio.Packet, 1))
 	must.That(t, n == 0 && errors.Is(err, net.ErrClosed), "ReadBatch = %d, %v", n, err)
@@ -323,7 +323,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 				var p [8]byte
 				binary.BigEndian.PutUint32(p[:], uint32(w))
 				binary.BigEndian.PutUint32(p[4:], uint32(i))
-				write(t, a, b, p[:])
+				writeVec(t, a, b, p[:])
 			}
 		})
 	}
@@ -344,12 +344,12 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	a, b := newPair(t, Options{})
-	out, in := batch(b, 32, 1400), make([]rawio.Packet, 32)
+	out, in := newBatch(b, 32, 1400), make([]rawio.Packet, 32)
 	must.Equal(t, "allocations for a batch of 32 packets",
-		testing.AllocsPerRun(200, func() { exchange(t, a, b, out, in) }), 0)
+		testing.AllocsPerRun(200, func() { exchangeBatch(t, a, b, out, in) }), 0)
 }
 
-func batch(to *Link, n, size int) []rawio.Packet {
+func newBatch(to *Link, n, size int) []rawio.Packet {
 	pkts := make([]rawio.Packet, n)
 	data := make([]byte, size)
 	for i := range pkts {
@@ -358,7 +358,7 @@ func batch(to *Link, n, size int) []rawio.Packet {
 	return pkts
 }
 
-func exchange(t testing.TB, a, b *Link, out, in []rawio.Packet) {
+func exchangeBatch(t testing.TB, a, b *Link, out, in []rawio.Packet) {
 	if n, err := a.WriteBatch(out); n != len(out) || err != nil {
 		t.Fatal(n, err)
 	}

@@ -16,9 +16,9 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 	// req 8899-4.5-1
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		nsA.PathMTU(pb, "cable", 1300)
-		a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
-		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
-		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb)})
+		a := openLink(t, nsA, raw.Config{Ports: []uint16{20001}})
+		b := openLink(t, nsB, raw.Config{Ports: []uint16{20002}})
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{fakePacket(20001, 20002, 1440)}, Remote: addrPortOf(pb)})
 		p := linktest.ReadPackets(t, b, 1)[0]
 		check.Equal(t, "octets", len(p.Data), 1440)
 		p.Release()
@@ -29,13 +29,14 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 // refused.
 func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
-		a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
+		a := openLink(t, nsA, raw.Config{Ports: []uint16{20001}})
 		before := a.MTU(pa, pb)
 		nsA.SetMTU("cable", 1400)
-		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
+		b := openLink(t, nsB, raw.Config{Ports: []uint16{20002}})
 		whole := nsB.Reassembled()
 		// req 8899-3-2, 8899-3-3
-		linktest.CheckFragmentation(t, a, b, to(pa), to(pb), packet(20001, 20002, 9000), packet(20001, 20002, 1000),
+		linktest.CheckFragmentation(t, a, b, addrPortOf(pa), addrPortOf(pb), fakePacket(20001, 20002, 9000),
+			fakePacket(20001, 20002, 1000),
 			1280)
 		check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa, pb), before-100)
 		check.Equal(t, "packets that came in fragments", nsB.Reassembled()-whole, 2)

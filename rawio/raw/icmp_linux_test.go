@@ -14,7 +14,7 @@ import (
 
 func checkReport(t *testing.T, p rawio.Packet, kind rawio.Kind, mtu int, sent []byte, from, dst netip.Addr) {
 	t.Helper()
-	check.That(t, p.Kind == kind && p.MTU == mtu && p.Local == to(from) && p.Remote == to(dst),
+	check.That(t, p.Kind == kind && p.MTU == mtu && p.Local == addrPortOf(from) && p.Remote == addrPortOf(dst),
 		"kind %v MTU %d local %v remote %v, want %v %d %v %v", p.Kind, p.MTU, p.Local, p.Remote, kind, mtu, from, dst)
 	check.That(t, len(p.Data) >= 8 && len(p.Data) <= len(sent) && string(p.Data) == string(sent[:len(p.Data)]),
 		"the quote is not the beginning of our packet: % x", p.Data)
@@ -37,7 +37,7 @@ func TestICMPReports(t *testing.T) {
 			if test.bound {
 				cfg.Local = path.From
 			}
-			l := open(t, path.Client, cfg)
+			l := openLink(t, path.Client, cfg)
 			ip := 20
 			if test.v6 {
 				ip = 40
@@ -45,29 +45,29 @@ func TestICMPReports(t *testing.T) {
 			check.Equal(t, "MTU, the interface's less the header", l.MTU(path.From, path.To), 1500-ip)
 
 			// req 9260-10-8: packet too big, from a router on the way.
-			big := packet(20001, 20002, 1500-ip)
-			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
+			big := fakePacket(20001, 20002, 1500-ip)
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: addrPortOf(path.To)})
 			p := linktest.ReadPackets(t, l, 1)[0]
 			checkReport(t, p, rawio.KindPacketTooBig, path.MTU, big, path.From, path.To)
 			p.Release()
 
 			// A host without SCTP says so.
-			small := packet(20001, 20003, path.MTU-ip)
-			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
+			small := fakePacket(20001, 20003, path.MTU-ip)
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: addrPortOf(path.To)})
 			p = linktest.ReadPackets(t, l, 1)[0]
 			checkReport(t, p, rawio.KindProtoUnreachable, 0, small, path.From, path.To)
 			p.Release()
 
 			// The pending error that goes along with a report fails no write and no read.
 			for range 4 {
-				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: addrPortOf(path.To)})
 			}
 			s := l.Stats()
 			check.That(t, s.TxErrors+s.TxTooLong+s.TxFull == 0 && s.TxPackets == 6, "stats %+v", s)
-			server := open(t, path.Server, raw.Config{Ports: []uint16{20003}})
-			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
+			server := openLink(t, path.Server, raw.Config{Ports: []uint16{20003}})
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: addrPortOf(path.To)})
 			p = linktest.ReadPackets(t, server, 1)[0]
-			linktest.WriteAll(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote,
+			linktest.WriteAll(t, server, rawio.Packet{Vec: [][]byte{fakePacket(20003, 20001, 50)}, Remote: p.Remote,
 				Local: p.Local})
 			p.Release()
 			for p.Kind = rawio.KindProtoUnreachable; p.Kind != rawio.KindSCTP; { // behind reports of the four
@@ -86,13 +86,13 @@ func TestMTUIsNotWhatAReportSays(t *testing.T) {
 		if v6 {
 			ip = 40
 		}
-		l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
-		big := packet(20001, 20002, 1500-ip)
-		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
+		l := openLink(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
+		big := fakePacket(20001, 20002, 1500-ip)
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: addrPortOf(path.To)})
 		p := linktest.ReadPackets(t, l, 1)[0]
 		checkReport(t, p, rawio.KindPacketTooBig, path.MTU, big, path.From, path.To)
 		p.Release()
-		fresh := open(t, path.Client, raw.Config{Local: path.From})
+		fresh := openLink(t, path.Client, raw.Config{Local: path.From})
 		check.Equal(t, "MTU after a report, the interface's less the header", fresh.MTU(path.From, path.To), 1500-ip)
 	}
 }
@@ -100,11 +100,11 @@ func TestMTUIsNotWhatAReportSays(t *testing.T) {
 // A report about a packet of another program, which uses the same address, is not ours.
 func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	path := testns.NewPath(t, false)
-	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
-	other := packet(20002, 1, 40)
-	mine := packet(20001, 1, 40)
-	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.To)},
-		rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.To)})
+	l := openLink(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
+	other := fakePacket(20002, 1, 40)
+	mine := fakePacket(20001, 1, 40)
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: addrPortOf(path.To)},
+		rawio.Packet{Vec: [][]byte{mine}, Remote: addrPortOf(path.To)})
 	p := linktest.ReadPackets(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
@@ -115,8 +115,8 @@ func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	// req 9260-10-3: port unreachable means nothing to native SCTP.
 	path := testns.NewPath(t, false)
-	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
-	mine := packet(20001, 1, 40)
+	l := openLink(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
+	mine := fakePacket(20001, 1, 40)
 	send := func(code uint8, sctp []byte) {
 		linktest.SendUnreachable(t, path.Server.Do, code, 132, path.From, path.To, sctp)
 	}
@@ -135,8 +135,8 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	ns := testns.New(t)
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"),
 		netip.MustParsePrefix("10.1.0.2/24"))
-	l := open(t, ns, raw.Config{Ports: []uint16{20001}})
-	p := rawio.Packet{Vec: [][]byte{packet(20001, 1, 1400)}, Remote: to(netip.MustParseAddr("10.1.0.2"))}
+	l := openLink(t, ns, raw.Config{Ports: []uint16{20001}})
+	p := rawio.Packet{Vec: [][]byte{fakePacket(20001, 1, 1400)}, Remote: addrPortOf(netip.MustParseAddr("10.1.0.2"))}
 	linktest.WriteAll(t, l, p)
 	r := linktest.ReadPackets(t, l, 1)[0] // an answer: the neighbor is known, and the queue empty
 	r.Release()

@@ -18,10 +18,10 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for _, size := range []int{1440, 65000} {
 			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
 				ns := testns.New(t)
-				a := open(t, ns, raw.Config{Ports: []uint16{20001}})
-				b := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20002}})
+				a := openLink(t, ns, raw.Config{Ports: []uint16{20001}})
+				b := openLink(t, ns, raw.Config{Local: addr, Ports: []uint16{20002}})
 				move := linktest.BatchMover(t, a, b,
-					rawio.Packet{Vec: [][]byte{packet(20001, 20002, size)}, Remote: to(addr)}, 8)
+					rawio.Packet{Vec: [][]byte{fakePacket(20001, 20002, size)}, Remote: addrPortOf(addr)}, 8)
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -38,10 +38,11 @@ func BenchmarkPump(b *testing.B) {
 			for _, poll := range []time.Duration{0, 50 * time.Microsecond} {
 				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
 					ns := testns.New(b)
-					tx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
-					rx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20002}, Poll: poll})
+					tx := openLink(b, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
+					rx := openLink(b, ns, raw.Config{Local: addr, Ports: []uint16{20002}, Poll: poll})
 					move := linktest.BatchMover(b, tx, rx,
-						rawio.Packet{Vec: [][]byte{packet(20001, 20002, test.size)}, Remote: to(addr)}, test.count)
+						rawio.Packet{Vec: [][]byte{fakePacket(20001, 20002, test.size)}, Remote: addrPortOf(addr)},
+						test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
 					for b.Loop() {

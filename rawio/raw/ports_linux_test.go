@@ -17,10 +17,10 @@ import (
 func TestUnboundPortIsClosed(t *testing.T) {
 	ns := testns.New(t)
 	for _, addr := range []netip.Addr{v4, v6} {
-		l := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001, 20002}})
+		l := openLink(t, ns, raw.Config{Local: addr, Ports: []uint16{20001, 20002}})
 		send := func(port uint16) {
 			t.Helper()
-			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{fakePacket(1, port, 40)}, Remote: addrPortOf(addr)})
 		}
 		send(20001)
 		p := linktest.ReadPackets(t, l, 1)[0]
@@ -45,10 +45,10 @@ func TestPortIsHeardWhereItIsBound(t *testing.T) {
 	for _, s := range []string{"127.0.0.2", "fd02::1", "127.0.0.1", "127.0.0.3", "::1", "fd01::1"} {
 		all = append(all, netip.MustParseAddr(s))
 	}
-	l, bound := open(t, ns, raw.Config{}), all[2:]
+	l, bound := openLink(t, ns, raw.Config{}), all[2:]
 	ns.Do(func() error { return l.BindPort(20001, bound...) })
 	for _, a := range all {
-		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Remote: to(a)})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{fakePacket(1, 20001, 40)}, Remote: addrPortOf(a)})
 	}
 	heard := make(map[netip.Addr]int)
 	for _, p := range linktest.ReadPackets(t, l, len(bound)) {
@@ -58,11 +58,12 @@ func TestPortIsHeardWhereItIsBound(t *testing.T) {
 	for _, a := range bound {
 		check.Equal(t, "packets to "+a.String(), heard[a], 1)
 	}
-	c := open(t, ns, raw.Config{Local: all[1]})
-	for _, local := range []netip.AddrPort{{}, to(netip.IPv6Unspecified())} {
-		linktest.WriteAll(t, c, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Local: local, Remote: to(all[5])})
+	c := openLink(t, ns, raw.Config{Local: all[1]})
+	for _, local := range []netip.AddrPort{{}, addrPortOf(netip.IPv6Unspecified())} {
+		linktest.WriteAll(t, c, rawio.Packet{Vec: [][]byte{fakePacket(1, 20001, 40)}, Local: local,
+			Remote: addrPortOf(all[5])})
 		p := linktest.ReadPackets(t, l, 1)[0]
-		check.Equal(t, "where a packet of a link with one address comes from", p.Remote, to(all[1]))
+		check.Equal(t, "where a packet of a link with one address comes from", p.Remote, addrPortOf(all[1]))
 		p.Release()
 	}
 }
@@ -70,9 +71,10 @@ func TestPortIsHeardWhereItIsBound(t *testing.T) {
 // A packet cannot leave from an address of one family to one of the other.
 func TestSourceOfTheOtherFamilyIsRefused(t *testing.T) {
 	ns := testns.New(t)
-	l := open(t, ns, raw.Config{})
-	for _, p := range []rawio.Packet{{Local: to(v4), Remote: to(v6)}, {Local: to(v6), Remote: to(v4)}} {
-		p.Vec = [][]byte{packet(1, 20001, 40)}
+	l := openLink(t, ns, raw.Config{})
+	for _, p := range []rawio.Packet{{Local: addrPortOf(v4), Remote: addrPortOf(v6)},
+		{Local: addrPortOf(v6), Remote: addrPortOf(v4)}} {
+		p.Vec = [][]byte{fakePacket(1, 20001, 40)}
 		var family *mmsg.FamilyError
 		n, err := l.WriteBatch([]rawio.Packet{p})
 		check.That(t, n == 0 && errors.As(err, &family), "from %v to %v: %d sent, %v", p.Local, p.Remote, n, err)

@@ -26,16 +26,16 @@ var (
 	v6 = netip.MustParseAddr("::1")
 )
 
-// packet is n octets that look like an SCTP packet: a common header and a pattern.
-func packet(src, dst uint16, n int) []byte {
+// fakePacket is n octets that look like an SCTP packet: a common header and a pattern.
+func fakePacket(src, dst uint16, n int) []byte {
 	b := linktest.Pattern(n)
 	binary.BigEndian.PutUint16(b, src)
 	binary.BigEndian.PutUint16(b[2:], dst)
 	return b
 }
 
-// open opens a link in a namespace, where ports and packets are the test's own.
-func open(t testing.TB, ns *testns.NS, cfg raw.Config) *raw.Link {
+// openLink opens a link in a namespace, where ports and packets are the test's own.
+func openLink(t testing.TB, ns *testns.NS, cfg raw.Config) *raw.Link {
 	t.Helper()
 	var l *raw.Link
 	ns.Do(func() (err error) {
@@ -46,20 +46,20 @@ func open(t testing.TB, ns *testns.NS, cfg raw.Config) *raw.Link {
 	return l
 }
 
-// bind binds a port in the namespace, where it is claimed.
-func bind(ns *testns.NS, l *raw.Link, port uint16) (err error) {
+// bindPort binds a port in the namespace, where it is claimed.
+func bindPort(ns *testns.NS, l *raw.Link, port uint16) (err error) {
 	ns.Do(func() error { err = l.BindPort(port); return nil })
 	return err
 }
 
-func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
+func addrPortOf(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := testns.New(t)
-	a, b, p := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}}),
-		packet(20001, 20002, 100)
+	a, b, p := openLink(t, ns, raw.Config{Ports: []uint16{20001}}), openLink(t, ns, raw.Config{Ports: []uint16{20002}}),
+		fakePacket(20001, 20002, 100)
 	reported := func() { a.Stats(); b.Stats(); linktest.SendUnreachable(t, ns.Do, 2, 132, v4, v4, p) }
-	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{p}, Remote: to(v4)}, reported)
+	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{p}, Remote: addrPortOf(v4)}, reported)
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v",
 		a.Stats(), b.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(),
@@ -85,15 +85,15 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 		{"IPv6 a common header alone", v6, v6, 12, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := open(t, ns, raw.Config{Local: test.addr, Ports: []uint16{20001}})
-			b := open(t, ns, raw.Config{Local: test.listen, Ports: []uint16{20002}})
+			a := openLink(t, ns, raw.Config{Local: test.addr, Ports: []uint16{20001}})
+			b := openLink(t, ns, raw.Config{Local: test.listen, Ports: []uint16{20002}})
 			for _, way := range []struct {
 				from, to *raw.Link
 				src, dst uint16
 			}{{a, b, 20001, 20002}, {b, a, 20002, 20001}} {
 				// req 6951-5.8-1 asks marks of UDP; natively it is the same RFC 3168 field.
-				linktest.CheckDelivery(t, way.from, way.to, to(test.addr), to(test.addr),
-					packet(way.src, way.dst, test.size), test.count, 4)
+				linktest.CheckDelivery(t, way.from, way.to, addrPortOf(test.addr), addrPortOf(test.addr),
+					fakePacket(way.src, way.dst, test.size), test.count, 4)
 			}
 			s := b.Stats()
 			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+
@@ -105,9 +105,10 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 func TestSourceIsPacketLocal(t *testing.T) {
 	ns := testns.New(t)
 	local := netip.MustParseAddr("127.0.0.7")
-	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
-	b := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20002}})
-	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
+	a := openLink(t, ns, raw.Config{Ports: []uint16{20001}})
+	b := openLink(t, ns, raw.Config{Local: v4, Ports: []uint16{20002}})
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{fakePacket(20001, 20002, 100)}, Local: addrPortOf(local),
+		Remote: addrPortOf(v4)})
 	p := linktest.ReadPackets(t, b, 1)[0]
 	defer p.Release()
 	check.Equal(t, "address it came from", p.Remote.Addr(), local)
@@ -117,10 +118,11 @@ func TestSourceIsPacketLocal(t *testing.T) {
 func TestRouteDependsOnTheSource(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, ns, _ *testns.NS, pa, pb netip.Addr) {
 		ns.Prohibit(pa)
-		a := open(t, ns, raw.Config{})
+		a := openLink(t, ns, raw.Config{})
 		for _, fragment := range []int{0, 1280} {
 			_,
-				err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Local: to(pa), Remote: to(pb),
+				err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{fakePacket(1, 2, 40)}, Local: addrPortOf(pa),
+				Remote:   addrPortOf(pb),
 				Fragment: fragment}})
 			check.That(t, errors.Is(err, unix.EACCES), "no way from %v, in fragments of %d: %v", pa, fragment, err)
 		}
@@ -129,11 +131,13 @@ func TestRouteDependsOnTheSource(t *testing.T) {
 
 func TestMixedFamiliesInOneBatch(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
-	data := packet(20001, 20001, 64)
+	a := openLink(t, ns, raw.Config{Ports: []uint16{20001}})
+	data := fakePacket(20001, 20001, 64)
 	linktest.WriteAll(t, a,
-		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)},
-		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)})
+		rawio.Packet{Vec: [][]byte{data}, Remote: addrPortOf(v4)},
+		rawio.Packet{Vec: [][]byte{data}, Remote: addrPortOf(v6)},
+		rawio.Packet{Vec: [][]byte{data}, Remote: addrPortOf(v4)},
+		rawio.Packet{Vec: [][]byte{data}, Remote: addrPortOf(v6)})
 	n := map[netip.Addr]int{}
 	for _, p := range linktest.ReadPackets(t, a, 4) {
 		n[p.Remote.Addr()]++
@@ -147,13 +151,13 @@ func TestPortFilter(t *testing.T) {
 	ns := testns.New(t)
 	for _, addr := range []netip.Addr{v4, v6} {
 		t.Run(addr.String(), func(t *testing.T) {
-			tx := open(t, ns, raw.Config{Local: addr})
-			a := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
-			b := open(t, ns, raw.Config{Local: addr})
-			must.OK(t, errors.Join(bind(ns, b, 20002), bind(ns, b, 20003)))
+			tx := openLink(t, ns, raw.Config{Local: addr})
+			a := openLink(t, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
+			b := openLink(t, ns, raw.Config{Local: addr})
+			must.OK(t, errors.Join(bindPort(ns, b, 20002), bindPort(ns, b, 20003)))
 			b.UnbindPort(20003)
 			send := func(port uint16) {
-				linktest.WriteAll(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+				linktest.WriteAll(t, tx, rawio.Packet{Vec: [][]byte{fakePacket(1, port, 40)}, Remote: addrPortOf(addr)})
 			}
 			for _, port := range []uint16{20000, 20002, 20003, 20001} {
 				send(port)
@@ -175,7 +179,7 @@ func TestPortFilter(t *testing.T) {
 					l.Stats())
 			}
 			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
-			must.OK(t, bind(ns, tx, 20005))
+			must.OK(t, bindPort(ns, tx, 20005))
 			send(20005)
 			p := linktest.ReadPackets(t, tx, 1)[0]
 			p.Release()
@@ -186,8 +190,8 @@ func TestPortFilter(t *testing.T) {
 
 func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Local: v4, NoPortFilter: true})
-	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
+	a := openLink(t, ns, raw.Config{Local: v4, NoPortFilter: true})
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{fakePacket(1, 20009, 40)}, Remote: addrPortOf(v4)})
 	p := linktest.ReadPackets(t, a, 1)[0]
 	p.Release()
 }
@@ -195,7 +199,7 @@ func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
 // An IP header with options moves the SCTP header: the filter and the link must both follow it.
 func TestIPv4Options(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}, Mark: rawio.Mark{TTL: 3, Class: 0xbb}})
+	a := openLink(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}, Mark: rawio.Mark{TTL: 3, Class: 0xbb}})
 	var fd int
 	ns.Do(func() (err error) {
 		fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, 132)
@@ -203,14 +207,14 @@ func TestIPv4Options(t *testing.T) {
 	})
 	defer syscall.Close(fd)
 	must.OK(t, syscall.SetsockoptString(fd, syscall.IPPROTO_IP, syscall.IP_OPTIONS, "\x01\x01\x01\x01"))
-	want := packet(1, 20001, 60)
+	want := fakePacket(1, 20001, 60)
 	must.OK(t, syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}))
 	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
 	check.Slice(t, "octets", p.Data, want)
 	b := make([]byte, 100)
 	for b[20] != want[2] { // until the answer, which has the ports the other way round; the mark is in its header
-		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 1, 60)}, Remote: to(v4), ECN: 2})
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{fakePacket(20001, 1, 60)}, Remote: addrPortOf(v4), ECN: 2})
 		must.Get(syscall.Read(fd, b))(t)
 	}
 	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xba, 3})
@@ -219,14 +223,14 @@ func TestIPv4Options(t *testing.T) {
 // An IPv6 packet from an IPv4-mapped address is none of IPv4, and would be answered as if it were.
 func TestMappedSourceIsDropped(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
+	a := openLink(t, ns, raw.Config{Ports: []uint16{20001}})
 	var fd int
 	ns.Do(func() (err error) {
 		fd, err = syscall.Socket(syscall.AF_INET6, syscall.SOCK_RAW, syscall.IPPROTO_RAW) // with a header of our own
 		return err
 	})
 	defer syscall.Close(fd)
-	sctp := packet(1, 20001, 60)
+	sctp := fakePacket(1, 20001, 60)
 	for _, src := range []netip.Addr{netip.MustParseAddr("::ffff:127.0.0.1"), v6} {
 		b := make([]byte, 40, 100)
 		b[0], b[5], b[6], b[7] = 0x60, byte(len(sctp)), 132, 64
@@ -237,39 +241,39 @@ func TestMappedSourceIsDropped(t *testing.T) {
 	}
 	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
-	check.Equal(t, "where a packet came from", p.Remote, to(v6))
+	check.Equal(t, "where a packet came from", p.Remote, addrPortOf(v6))
 	check.That(t, a.Stats().RxMalformed == 1 && a.Stats().RxPackets == 1, "%+v", a.Stats())
 }
 
 func TestPortInUse(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
-	b := open(t, ns, raw.Config{Local: v6})
-	err := bind(ns, b, 20001)
+	a := openLink(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
+	b := openLink(t, ns, raw.Config{Local: v6})
+	err := bindPort(ns, b, 20001)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE),
 		"BindPort of a taken port = %v", err)
-	check.Error(t, "BindPort of a port of its own", bind(ns, a, 20001), nil)
+	check.Error(t, "BindPort of a port of its own", bindPort(ns, a, 20001), nil)
 	ns.Do(func() error {
 		check.Fails(raw.Open(raw.Config{Ports: []uint16{20001}}))(t, "Open with a taken port", rawio.ErrPortInUse)
 		return nil
 	})
-	check.Error(t, "BindPort(0)", bind(ns, b, 0), syscall.EINVAL)
+	check.Error(t, "BindPort(0)", bindPort(ns, b, 0), syscall.EINVAL)
 	a.UnbindPort(20001)
-	check.Error(t, "BindPort of a port given up", bind(ns, b, 20001), nil)
+	check.Error(t, "BindPort of a port given up", bindPort(ns, b, 20001), nil)
 	b.Close()
-	check.Error(t, "BindPort of a closed link's port", bind(ns, a, 20001), nil)
+	check.Error(t, "BindPort of a closed link's port", bindPort(ns, a, 20001), nil)
 	a.Close()
-	check.Error(t, "BindPort after Close", bind(ns, a, 20002), os.ErrClosed)
+	check.Error(t, "BindPort after Close", bindPort(ns, a, 20002), os.ErrClosed)
 }
 
 func TestPortLimit(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Local: v4})
+	a := openLink(t, ns, raw.Config{Local: v4})
 	for p := uint16(21000); p < 23000; p++ {
-		must.OK(t, bind(ns, a, p))
+		must.OK(t, bindPort(ns, a, p))
 	}
-	check.Equal(t, "BindPort beyond the limit", bind(ns, a, 23000), raw.ErrTooManyPorts)
-	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
+	check.Equal(t, "BindPort beyond the limit", bindPort(ns, a, 23000), raw.ErrTooManyPorts)
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{fakePacket(1, 22999, 40)}, Remote: addrPortOf(v4)})
 	p := linktest.ReadPackets(t, a, 1)[0]
 	p.Release()
 }
@@ -278,7 +282,7 @@ func TestCloseWakesReader(t *testing.T) {
 	ns := testns.New(t)
 	for _, local := range []netip.Addr{v4, v6, {}} {
 		t.Run(fmt.Sprint(local), func(t *testing.T) {
-			a := open(t, ns, raw.Config{Local: local, Ports: []uint16{20001}})
+			a := openLink(t, ns, raw.Config{Local: local, Ports: []uint16{20001}})
 			done := make(chan error)
 			go func() {
 				_, err := a.ReadBatch(make([]rawio.Packet, 4))
@@ -289,7 +293,7 @@ func TestCloseWakesReader(t *testing.T) {
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			_, err := a.ReadBatch(make([]rawio.Packet, 4))
 			check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
-			n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 1, 12)}, Remote: to(v4)}})
+			n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{fakePacket(1, 1, 12)}, Remote: addrPortOf(v4)}})
 			check.That(t, n == 0 && err != nil, "WriteBatch after Close = %d, %v", n, err)
 		})
 	}
@@ -297,11 +301,11 @@ func TestCloseWakesReader(t *testing.T) {
 
 func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
-	ok := rawio.Packet{Vec: [][]byte{packet(20001, 20001, 40)}, Remote: to(v4)}
-	long := rawio.Packet{Vec: [][]byte{make([]byte, 65516)}, Remote: to(v4)}
-	other := rawio.Packet{Vec: ok.Vec, Remote: to(v6)}
-	mixed := rawio.Packet{Vec: ok.Vec, Local: to(v6), Remote: to(v4)}
+	a := openLink(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
+	ok := rawio.Packet{Vec: [][]byte{fakePacket(20001, 20001, 40)}, Remote: addrPortOf(v4)}
+	long := rawio.Packet{Vec: [][]byte{make([]byte, 65516)}, Remote: addrPortOf(v4)}
+	other := rawio.Packet{Vec: ok.Vec, Remote: addrPortOf(v6)}
+	mixed := rawio.Packet{Vec: ok.Vec, Local: addrPortOf(v6), Remote: addrPortOf(v4)}
 	n, err := a.WriteBatch([]rawio.Packet{ok, long, ok})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	for _, bad := range []rawio.Packet{other, mixed} {
@@ -344,7 +348,7 @@ func TestMTUIsThatOfTheRoute(t *testing.T) {
 		{"a larger configured MTU changes nothing", raw.Config{MTU: 1 << 20}, v4, 65535 - 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			check.Equal(t, "MTU", open(t, ns, test.cfg).MTU(netip.Addr{}, test.remote), test.want)
+			check.Equal(t, "MTU", openLink(t, ns, test.cfg).MTU(netip.Addr{}, test.remote), test.want)
 		})
 	}
 }
@@ -353,13 +357,15 @@ func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	ns := testns.New(t)
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"),
 		netip.MustParsePrefix("10.1.0.2/24"))
-	got := open(t, ns, raw.Config{Local: v4}).LocalAddrs()
-	check.That(t, len(got) == 1 && got[0] == to(v4), "of a bound link: %v", got)
-	all := []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)}
-	check.Slice(t, "addresses of an unbound link", open(t, ns, raw.Config{}).LocalAddrs(), all)
-	check.Slice(t, "addresses of an IPv4 link", open(t, ns, raw.Config{Local: netip.IPv4Unspecified()}).LocalAddrs(),
+	got := openLink(t, ns, raw.Config{Local: v4}).LocalAddrs()
+	check.That(t, len(got) == 1 && got[0] == addrPortOf(v4), "of a bound link: %v", got)
+	all := []netip.AddrPort{addrPortOf(netip.MustParseAddr("10.1.0.1")), addrPortOf(v4), addrPortOf(v6)}
+	check.Slice(t, "addresses of an unbound link", openLink(t, ns, raw.Config{}).LocalAddrs(), all)
+	check.Slice(t, "addresses of an IPv4 link",
+		openLink(t, ns, raw.Config{Local: netip.IPv4Unspecified()}).LocalAddrs(),
 		all[:2])
-	check.Slice(t, "addresses of an IPv6 link", open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs(),
+	check.Slice(t, "addresses of an IPv6 link",
+		openLink(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs(),
 		all[2:])
 }
 
@@ -375,9 +381,9 @@ func TestPermissionError(t *testing.T) {
 
 func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	ns := testns.New(t)
-	l := open(t, ns, raw.Config{})
-	linktest.CheckMarks(t, ns.Do, l, to(v4))
-	linktest.CheckMarks(t, ns.Do, l, to(v6))
+	l := openLink(t, ns, raw.Config{})
+	linktest.CheckMarks(t, ns.Do, l, addrPortOf(v4))
+	linktest.CheckMarks(t, ns.Do, l, addrPortOf(v6))
 }
 
 // What the kernel refuses while a link is opened is told, but for IPv6 where the host has none:
@@ -388,8 +394,8 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 		return func() (io.Closer, error) {
 			l, err := raw.Open(cfg)
 			if err == nil {
-				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
-				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v6)}})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{fakePacket(1, 2, 40)}, Remote: addrPortOf(v4)})
+				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{fakePacket(1, 2, 40)}, Remote: addrPortOf(v6)}})
 				check.That(t, n == 0 && err != nil, "%d packets to IPv6, %v", n, err)
 			}
 			return l, err

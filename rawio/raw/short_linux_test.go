@@ -33,15 +33,16 @@ func TestShortPacketsHaveTheHeadersOfLongOnes(t *testing.T) {
 	other := netip.MustParseAddr("127.0.0.2")
 	for _, cfg := range []raw.Config{{}, {Local: v4}, {Local: other}, {Local: netip.IPv4Unspecified()}, {Peer: v4},
 		{Mark: rawio.Mark{TTL: 3, Class: 0xb8}}} {
-		l := open(t, ns, cfg)
-		for _, p := range []rawio.Packet{{}, {Local: to(v4)}, {Local: to(other)}, {Local: to(other), ECN: rawio.ECT0},
-			{Local: to(v4), DSCP: 46}} {
+		l := openLink(t, ns, cfg)
+		for _, p := range []rawio.Packet{{}, {Local: addrPortOf(v4)}, {Local: addrPortOf(other)},
+			{Local: addrPortOf(other), ECN: rawio.ECT0},
+			{Local: addrPortOf(v4), DSCP: 46}} {
 			t.Run(fmt.Sprintf("link from %v to %v with %v, packet from %v with %d, %d", cfg.Local, cfg.Peer, cfg.Mark,
 				p.Local.Addr(), p.DSCP, p.ECN), func(t *testing.T) {
 				var heads [2][]byte
 				for i, n := range []int{100, 2049} {
-					data := packet(20001, uint16(20002+i), n)
-					p.Remote, p.Vec = to(v4), [][]byte{data}
+					data := fakePacket(20001, uint16(20002+i), n)
+					p.Remote, p.Vec = addrPortOf(v4), [][]byte{data}
 					linktest.WriteAll(t, l, p)
 					b := make([]byte, 4096)
 					for n := 0; !bytes.HasSuffix(b[:n], data); {
@@ -66,17 +67,17 @@ func TestShortPacketsNeedNoLoopback(t *testing.T) {
 	a.Do(func() error {
 		return netlink.AddrDel(must.Get(netlink.LinkByName("lo"))(t), must.Get(netlink.ParseAddr("127.0.0.1/8"))(t))
 	})
-	far := open(t, b, raw.Config{NoPortFilter: true})
+	far := openLink(t, b, raw.Config{NoPortFilter: true})
 	for _, cfg := range []raw.Config{{Local: own.Addr()}, {}} {
-		l := open(t, a, cfg)
+		l := openLink(t, a, cfg)
 		a.Do(func() error {
 			table, err := os.ReadFile("/proc/thread-self/net/raw")
 			check.That(t, bytes.Contains(table, []byte(" 01004D0A:0000")), "no socket is connected to %v:\n%s", own,
 				table)
 			return err
 		})
-		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 100)}, Local: to(own.Addr()),
-			Remote: to(peer.Addr())})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{fakePacket(1, 2, 100)}, Local: addrPortOf(own.Addr()),
+			Remote: addrPortOf(peer.Addr())})
 		got := linktest.ReadPackets(t, far, 1)[0]
 		check.That(t, len(got.Data) == 100 && got.Remote.Addr() == own.Addr(), "%d octets come from %v",
 			len(got.Data), got.Remote)
@@ -88,9 +89,9 @@ func TestShortPacketsNeedNoLoopback(t *testing.T) {
 func TestShortPacketIsTooLongForADevice(t *testing.T) {
 	ns := testns.New(t)
 	ns.SetMTU("lo", 1000)
-	l := open(t, ns, raw.Config{Local: v4})
+	l := openLink(t, ns, raw.Config{Local: v4})
 	for _, n := range []int{980, 981} {
-		sent, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, n)}, Remote: to(v4)}})
+		sent, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{fakePacket(1, 2, n)}, Remote: addrPortOf(v4)}})
 		if n == 980 {
 			check.That(t, sent == 1 && err == nil, "%d octets: %d sent, %v", n, sent, err)
 		} else {
@@ -105,7 +106,7 @@ func TestShortPacketsNeedNoSocketOfTheirOwn(t *testing.T) {
 	testns.Refusals(t, func() (io.Closer, error) {
 		l, err := raw.Open(raw.Config{Local: v4})
 		if err == nil {
-			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{fakePacket(1, 2, 40)}, Remote: addrPortOf(v4)})
 		}
 		return l, err
 	},

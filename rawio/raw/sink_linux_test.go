@@ -27,15 +27,16 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 		{"IPv6", v6, v6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			slow := open(t, ns, raw.Config{Local: test.slow, Ports: []uint16{20001}})
-			sender := open(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
-			big := packet(20002, 20001, 60_000)
+			slow := openLink(t, ns, raw.Config{Local: test.slow, Ports: []uint16{20001}})
+			sender := openLink(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
+			big := fakePacket(20002, 20001, 60_000)
 			for range 4000 { // far more than a receive buffer holds
-				linktest.WriteAll(t, sender, rawio.Packet{Vec: [][]byte{big}, Remote: to(test.slow)})
+				linktest.WriteAll(t, sender, rawio.Packet{Vec: [][]byte{big}, Remote: addrPortOf(test.slow)})
 			}
 			lost := 4000*60_000 > slow.ReceiveBuffer()
 			must.That(t, lost, "the receive buffer of %d octets has not overflowed", slow.ReceiveBuffer())
-			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{fakePacket(20001, 20002, 100)},
+				Remote: addrPortOf(test.other)})
 			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind,
 				rawio.KindSCTP)
 		})
@@ -55,11 +56,11 @@ func TestSinkRests(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ns := testns.New(t)
-			slow := open(t, ns, raw.Config{Local: test.slow, Ports: []uint16{20001}})
-			sender := open(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
+			slow := openLink(t, ns, raw.Config{Local: test.slow, Ports: []uint16{20001}})
+			sender := openLink(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
 			send := func(count, size int) {
 				t.Helper()
-				p := rawio.Packet{Vec: [][]byte{packet(20002, 20001, size)}, Remote: to(test.slow)}
+				p := rawio.Packet{Vec: [][]byte{fakePacket(20002, 20001, size)}, Remote: addrPortOf(test.slow)}
 				for range count {
 					linktest.WriteAll(t, sender, p)
 				}
@@ -112,7 +113,8 @@ func TestSinkRests(t *testing.T) {
 			send(10, 100)
 			check.Equal(t, "sockets that hold packets soon after that", holders(), 1)
 			send(4000, 60_000)
-			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{fakePacket(20001, 20002, 100)},
+				Remote: addrPortOf(test.other)})
 			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind,
 				rawio.KindSCTP)
 		})

@@ -18,18 +18,18 @@ const packets = 20000
 
 func sendMany(n *Net) []arrival {
 	for i := range uint32(packets) {
-		send(n, rawio.Time(i)*ms, i, 100)
+		sendNumbered(n, rawio.Time(i)*ms, i, 100)
 	}
-	return run(n, rawio.Never-1)
+	return deliverUntil(n, rawio.Never-1)
 }
 
-// near says whether a count of packets fits a probability, within 5 standard deviations.
-func near(count uint64, p float64) bool {
+// fitsProbability says whether a count of packets fits a probability, within 5 standard deviations.
+func fitsProbability(count uint64, p float64) bool {
 	return math.Abs(float64(count)-packets*p) <= 5*math.Sqrt(packets*p*(1-p))
 }
 
 func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
-	n := connect(1, Params{Delay: 3 * time.Millisecond})
+	n := newNet(1, Params{Delay: 3 * time.Millisecond})
 	for i, a := range sendMany(n) {
 		want := (arrival{rawio.Time(i+3) * ms, uint32(i)})
 		must.That(t, a == want, "delivery %d = %v, want %v", i, a, want)
@@ -40,17 +40,18 @@ func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
 }
 
 func TestLossIsAsLikelyAsAsked(t *testing.T) {
-	n := connect(1, Params{Loss: 0.1})
+	n := newNet(1, Params{Loss: 0.1})
 	got := sendMany(n)
 	s := n.Stats()
-	must.That(t, near(s.Lost, 0.1) && len(got) == packets-int(s.Lost), "lost %d of %d, delivered %d", s.Lost, packets,
+	must.That(t, fitsProbability(s.Lost, 0.1) && len(got) == packets-int(s.Lost), "lost %d of %d, delivered %d",
+		s.Lost, packets,
 		len(got))
 	checkConserved(t, n)
 }
 
 func TestBurstLoss(t *testing.T) {
 	b := Burst{Enter: 0.01, Leave: 0.2, Loss: 1}
-	n := connect(1, Params{Burst: b})
+	n := newNet(1, Params{Burst: b})
 	arrived := make([]bool, packets)
 	for _, a := range sendMany(n) {
 		arrived[a.num] = true
@@ -70,9 +71,9 @@ func TestBurstLoss(t *testing.T) {
 }
 
 func TestBurstLossWithinTheBadState(t *testing.T) {
-	n := connect(1, Params{Burst: Burst{Enter: 1, Leave: 0, Loss: 0.3}})
+	n := newNet(1, Params{Burst: Burst{Enter: 1, Leave: 0, Loss: 0.3}})
 	sendMany(n)
-	check.That(t, near(n.Stats().BurstLost, 0.3), "lost %d of %d in the bad state, want about 30%%",
+	check.That(t, fitsProbability(n.Stats().BurstLost, 0.3), "lost %d of %d in the bad state, want about 30%%",
 		n.Stats().BurstLost, packets)
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{})
 	before := n.Stats().BurstLost
@@ -84,7 +85,7 @@ func TestBurstLossWithinTheBadState(t *testing.T) {
 }
 
 func TestDuplicatesAreAsLikelyAsAsked(t *testing.T) {
-	n := connect(1, Params{Duplicate: 0.1})
+	n := newNet(1, Params{Duplicate: 0.1})
 	got := sendMany(n)
 	copies := make([]int, packets)
 	for _, a := range got {
@@ -96,13 +97,14 @@ func TestDuplicatesAreAsLikelyAsAsked(t *testing.T) {
 		twice += c - 1
 	}
 	s := n.Stats()
-	must.That(t, near(s.Duplicated, 0.1) && twice == int(s.Duplicated), "counted %d duplicates, saw %d", s.Duplicated,
+	must.That(t, fitsProbability(s.Duplicated, 0.1) && twice == int(s.Duplicated), "counted %d duplicates, saw %d",
+		s.Duplicated,
 		twice)
 	checkConserved(t, n)
 }
 
 func TestReorderedPacketsAreOvertaken(t *testing.T) {
-	n := connect(1, Params{Delay: 3 * time.Millisecond, Reorder: 0.1, ReorderDelay: 2500 * time.Microsecond})
+	n := newNet(1, Params{Delay: 3 * time.Millisecond, Reorder: 0.1, ReorderDelay: 2500 * time.Microsecond})
 	late, overtaken := uint64(0), uint64(0)
 	for i, a := range sendMany(n) {
 		switch delay := a.at - rawio.Time(a.num)*ms; delay {
@@ -118,14 +120,14 @@ func TestReorderedPacketsAreOvertaken(t *testing.T) {
 	}
 	// Two packets follow within the 2.5 ms; both are held back too in one case of a hundred.
 	check.That(t, overtaken >= late*95/100, "%d of %d late packets were overtaken", overtaken, late)
-	must.That(t, n.Stats().Reordered == late && near(late, 0.1), "%d packets late, counted %d", late,
+	must.That(t, n.Stats().Reordered == late && fitsProbability(late, 0.1), "%d packets late, counted %d", late,
 		n.Stats().Reordered)
 	checkConserved(t, n)
 }
 
 func TestJitterSpreadsButKeepsOrder(t *testing.T) {
 	const delay, jitter = 3 * ms, 10 * ms
-	n := connect(1, Params{Delay: time.Duration(delay), Jitter: time.Duration(jitter)})
+	n := newNet(1, Params{Delay: time.Duration(delay), Jitter: time.Duration(jitter)})
 	got := sendMany(n)
 	check.That(t, slices.IsSortedFunc(got, func(a, b arrival) int { return int(a.num) - int(b.num) }),
 		"jitter reordered packets")
@@ -141,7 +143,7 @@ func TestJitterSpreadsButKeepsOrder(t *testing.T) {
 
 func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 	const size = 40
-	n := connect(1, Params{Corrupt: 0.5})
+	n := newNet(1, Params{Corrupt: 0.5})
 	data := bytes.Repeat([]byte{0xa5}, size)
 	var where [size]bool
 	changed := uint64(0)
@@ -161,7 +163,8 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 		changed += uint64(wrong)
 		p.Release()
 	}
-	check.That(t, n.Stats().Corrupted == changed && near(changed, 0.5), "%d packets changed, counted %d", changed,
+	check.That(t, n.Stats().Corrupted == changed && fitsProbability(changed, 0.5), "%d packets changed, counted %d",
+		changed,
 		n.Stats().Corrupted)
 	k := slices.Index(where[:], false)
 	check.That(t, k < 0, "octet %d was never changed", k)
@@ -177,63 +180,63 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 
 func TestRateGivesTheSerializationDelay(t *testing.T) {
 	// 1 MB/s: 1000 octets at IP level take 1 ms.
-	n := connect(1, Params{Delay: 10 * time.Millisecond, Rate: 1e6})
-	send(n, 0, 0, 1000)  // 0 to 1 ms
-	send(n, 0, 1, 500)   // 1 to 1.5 ms
-	send(n, ms, 2, 1000) // 1.5 to 2.5 ms
+	n := newNet(1, Params{Delay: 10 * time.Millisecond, Rate: 1e6})
+	sendNumbered(n, 0, 0, 1000)  // 0 to 1 ms
+	sendNumbered(n, 0, 1, 500)   // 1 to 1.5 ms
+	sendNumbered(n, ms, 2, 1000) // 1.5 to 2.5 ms
 	for now, want := range map[rawio.Time]rawio.Time{ms: 3 * ms / 2, 3 * ms: 0} {
 		check.Equal(t, "backlog", n.Backlog(now, hostA.Addr(), hostB.Addr()), time.Duration(want))
 	}
-	send(n, 5*ms, 3, 1000) // the transmitter was idle: 5 to 6 ms
+	sendNumbered(n, 5*ms, 3, 1000) // the transmitter was idle: 5 to 6 ms
 	want := []arrival{{11 * ms, 0}, {11*ms + ms/2, 1}, {12*ms + ms/2, 2}, {16 * ms, 3}}
-	check.Slice(t, "arrivals", run(n, 1000*ms), want)
+	check.Slice(t, "arrivals", deliverUntil(n, 1000*ms), want)
 
 	// A rate that does not divide a second is rounded up: 100 octets at 3 octets/s.
-	n = connect(1, Params{Rate: 3})
-	send(n, 0, 0, 100)
+	n = newNet(1, Params{Rate: 3})
+	sendNumbered(n, 0, 0, 100)
 	check.Equal(t, "arrival of 100 octets at 3 octets/s", n.NextArrival(), 33_333_333_334)
 	n.Discard()
 }
 
 func TestRateChangeLeavesTheQueueAsItIs(t *testing.T) {
-	n := connect(1, Params{Rate: 1e6})
-	send(n, 0, 0, 1000)
-	send(n, 0, 1, 1000)
+	n := newNet(1, Params{Rate: 1e6})
+	sendNumbered(n, 0, 0, 1000)
+	sendNumbered(n, 0, 1, 1000)
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{Rate: 10e6})
-	send(n, 0, 2, 1000)
+	sendNumbered(n, 0, 2, 1000)
 	want := []arrival{{ms, 0}, {2 * ms, 1}, {2*ms + ms/10, 2}}
-	check.Slice(t, "arrivals", run(n, 1000*ms), want)
+	check.Slice(t, "arrivals", deliverUntil(n, 1000*ms), want)
 	checkConserved(t, n)
 }
 
 func TestQueueOverflowDrops(t *testing.T) {
 	// One packet is transmitted and 3 of 1000 octets may wait.
-	n := connect(1, Params{Rate: 1e6, Queue: 3000})
+	n := newNet(1, Params{Rate: 1e6, Queue: 3000})
 	for i := range uint32(6) {
-		send(n, 0, i, 1000)
+		sendNumbered(n, 0, i, 1000)
 	}
 	must.Equal(t, "packets dropped of 6", n.Stats().QueueDropped, 2)
-	send(n, ms, 6, 1000) // number 1 went from the queue to the transmitter
-	send(n, ms, 7, 1000) // and number 6 took its room
+	sendNumbered(n, ms, 6, 1000) // number 1 went from the queue to the transmitter
+	sendNumbered(n, ms, 7, 1000) // and number 6 took its room
 	want := []arrival{{ms, 0}, {2 * ms, 1}, {3 * ms, 2}, {4 * ms, 3}, {5 * ms, 6}}
-	check.Slice(t, "arrivals", run(n, 1000*ms), want)
+	check.Slice(t, "arrivals", deliverUntil(n, 1000*ms), want)
 	checkConserved(t, n)
 }
 
 func TestIdleLinkTakesAPacketLongerThanItsQueue(t *testing.T) {
-	n := connect(1, Params{Rate: 1e6, Queue: 10})
-	send(n, 0, 0, 1000)
-	send(n, 0, 1, 1000)
-	check.Slice(t, "arrivals", run(n, 1000*ms), []arrival{{ms, 0}})
+	n := newNet(1, Params{Rate: 1e6, Queue: 10})
+	sendNumbered(n, 0, 0, 1000)
+	sendNumbered(n, 0, 1, 1000)
+	check.Slice(t, "arrivals", deliverUntil(n, 1000*ms), []arrival{{ms, 0}})
 	checkConserved(t, n)
 }
 
 // A link that is never idle must not keep the record of what it has transmitted.
 func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
-	n := connect(1, Params{Rate: 1e6, Queue: 5000})
+	n := newNet(1, Params{Rate: 1e6, Queue: 5000})
 	for i := range uint32(packets) {
-		send(n, rawio.Time(i)*ms, i, 1001)
-		run(n, rawio.Time(i)*ms)
+		sendNumbered(n, rawio.Time(i)*ms, i, 1001)
+		deliverUntil(n, rawio.Time(i)*ms)
 		l, octets := n.links[addrPair{hostA.Addr(), hostB.Addr()}], 0
 		for _, w := range l.transmitQueue[l.queueHead:] {
 			octets += w.size
@@ -257,8 +260,8 @@ func TestTooBigPacketIsDroppedAndReported(t *testing.T) {
 		{"a report quotes no more than there is", 1 << 20, 1381},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			n := connect(1, Params{Delay: 4 * time.Millisecond, MTU: 1400, Quote: row.quote})
-			send(n, 0, 1, 1400)
+			n := newNet(1, Params{Delay: 4 * time.Millisecond, MTU: 1400, Quote: row.quote})
+			sendNumbered(n, 0, 1, 1400)
 			data := make([]byte, 1381)
 			copy(data, "too long")
 			n.Send(0, &rawio.Packet{Vec: [][]byte{data}, Local: hostA, Remote: hostB})
@@ -279,15 +282,15 @@ func TestTooBigPacketIsDroppedAndReported(t *testing.T) {
 }
 
 func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
-	n := connect(1, Params{})
-	send(n, 0, 0, 65535)
-	send(n, 0, 1, 65536)
+	n := newNet(1, Params{})
+	sendNumbered(n, 0, 0, 65535)
+	sendNumbered(n, 0, 1, 65536)
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{MTU: 1 << 20})
-	send(n, 0, 2, 65536)
-	got := run(n, 0)
+	sendNumbered(n, 0, 2, 65536)
+	got := deliverUntil(n, 0)
 	must.That(t, slices.Equal(got, []arrival{{0, 0}}) && n.Stats().TooBig == 2, "delivered %v, %+v", got, n.Stats())
 	for size, want := range map[int]int{2048: 2048, 2049: 65535} { // a short packet does not hold a long buffer
-		send(n, 0, 3, 20+size)
+		sendNumbered(n, 0, 3, 20+size)
 		check.Equal(t, "buffers hold one packet", n.Outstanding(), 1)
 		_, p, _ := n.Deliver(0)
 		check.That(t, len(p.Buf.B) == want, "%d octets in a buffer of %d", size, len(p.Buf.B))
@@ -297,20 +300,20 @@ func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
 }
 
 func TestPartitionLosesWhatIsSentOrArrivesDuringIt(t *testing.T) {
-	n := connect(1, Params{Delay: 10 * time.Millisecond})
+	n := newNet(1, Params{Delay: 10 * time.Millisecond})
 	a, b := hostA.Addr(), hostB.Addr()
-	send(n, 0, 0, 100)    // arrives before
-	send(n, 2*ms, 1, 100) // arrives during
-	got := run(n, 10*ms)
+	sendNumbered(n, 0, 0, 100)    // arrives before
+	sendNumbered(n, 2*ms, 1, 100) // arrives during
+	got := deliverUntil(n, 10*ms)
 	n.Partition(b, a)
-	send(n, 11*ms, 2, 100) // sent during
+	sendNumbered(n, 11*ms, 2, 100) // sent during
 	n.Send(11*ms, &rawio.Packet{Vec: [][]byte{make([]byte, 8)}, Local: hostB, Remote: hostA})
 	n.Connect(a, b, Params{Delay: 10 * time.Millisecond}) // new parameters do not heal
-	send(n, 12*ms, 3, 100)
-	got = append(got, run(n, 15*ms)...)
+	sendNumbered(n, 12*ms, 3, 100)
+	got = append(got, deliverUntil(n, 15*ms)...)
 	n.Heal(a, b)
-	send(n, 16*ms, 4, 100)
-	got = append(got, run(n, 100*ms)...)
+	sendNumbered(n, 16*ms, 4, 100)
+	got = append(got, deliverUntil(n, 100*ms)...)
 
 	check.Slice(t, "arrivals", got, []arrival{{10 * ms, 0}, {26 * ms, 4}})
 	check.Equal(t, "Partitioned", n.Stats().Partitioned, 4)

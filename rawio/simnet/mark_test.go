@@ -18,8 +18,8 @@ func sendECN(n *Net, now rawio.Time, size int, ecn uint8, fragment int) {
 		Fragment: fragment})
 }
 
-// fields returns the ECN fields of what arrives, in order.
-func fields(n *Net) (list []uint8) {
+// ecnFields returns the ECN fields of what arrives, in order.
+func ecnFields(n *Net) (list []uint8) {
 	for n.NextArrival() != rawio.Never {
 		_, p, ok := n.Deliver(n.NextArrival())
 		if ok {
@@ -41,9 +41,9 @@ func TestMarkTouchesECNCapablePacketsOnly(t *testing.T) {
 		{"CE: stays", rawio.CE, rawio.CE},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			n := connect(1, Params{Mark: 1})
+			n := newNet(1, Params{Mark: 1})
 			sendECN(n, 0, 100, row.sent, 0)
-			check.Equal(t, "arrived with", fmt.Sprint(fields(n)), fmt.Sprint([]uint8{row.want}))
+			check.Equal(t, "arrived with", fmt.Sprint(ecnFields(n)), fmt.Sprint([]uint8{row.want}))
 			checkConserved(t, n)
 		})
 	}
@@ -51,12 +51,12 @@ func TestMarkTouchesECNCapablePacketsOnly(t *testing.T) {
 
 func TestMarkQueueMarksBehindALongQueue(t *testing.T) {
 	for limit, want := range map[int]string{0: "[2 2 2 2 2 2]", 300: "[2 2 2 2 2 3]"} {
-		n := connect(1, Params{Rate: 1000, MarkQueue: limit})
+		n := newNet(1, Params{Rate: 1000, MarkQueue: limit})
 		for range 6 {
 			sendECN(n, 0, 100, rawio.ECT0, 0)
 		}
 		// The first is being transmitted; the 5th and 6th find 300 and 400 octets waiting.
-		check.Equal(t, fmt.Sprint("marked above ", limit), fmt.Sprint(fields(n)), want)
+		check.Equal(t, fmt.Sprint("marked above ", limit), fmt.Sprint(ecnFields(n)), want)
 		check.Equal(t, "packets marked", n.Stats().Marked, uint64(strings.Count(want, "3")))
 		checkConserved(t, n)
 	}

@@ -28,21 +28,21 @@ type arrival struct {
 	num uint32 // the packet's number, its first four octets
 }
 
-func connect(seed uint64, p Params) *Net {
+func newNet(seed uint64, p Params) *Net {
 	n := New(seed)
 	n.Connect(hostA.Addr(), hostB.Addr(), p)
 	return n
 }
 
-// send sends packet number num from A to B, size octets long at IP level.
-func send(n *Net, now rawio.Time, num uint32, size int) {
+// sendNumbered sends packet number num from A to B, size octets long at IP level.
+func sendNumbered(n *Net, now rawio.Time, num uint32, size int) {
 	data := make([]byte, size-20)
 	binary.BigEndian.PutUint32(data, num)
 	n.Send(now, &rawio.Packet{Vec: [][]byte{data[:4], data[4:]}, Local: hostA, Remote: hostB})
 }
 
-// run delivers everything up to and including now.
-func run(n *Net, now rawio.Time) (got []arrival) {
+// deliverUntil delivers everything up to and including now.
+func deliverUntil(n *Net, now rawio.Time) (got []arrival) {
 	for n.NextArrival() <= now && n.NextArrival() != rawio.Never {
 		at := n.NextArrival()
 		for {
@@ -93,8 +93,8 @@ func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
 func TestNoLinkNoDelivery(t *testing.T) {
 	n := New(1)
 	n.SetLink(hostB.Addr(), hostA.Addr(), Params{Delay: 1}) // the other direction only
-	send(n, 0, 1, 100)
-	got := run(n, 1000*ms)
+	sendNumbered(n, 0, 1, 100)
+	got := deliverUntil(n, 1000*ms)
 	must.That(t, len(got) == 0 && n.Stats().Unrouted == 1, "delivered %v, %+v", got, n.Stats())
 	_, ok := n.Link(hostA.Addr(), hostB.Addr())
 	check.That(t, !ok, "Link claims a link that was never set")
@@ -122,7 +122,7 @@ func TestDeliveryIsOrderedByTimeThenSending(t *testing.T) {
 		want = append(want, arrival{at, i})
 	}
 	slices.SortStableFunc(want, func(a, b arrival) int { return int(a.at - b.at) })
-	must.Slice(t, "what was delivered", run(n, 1000*ms), want)
+	must.Slice(t, "what was delivered", deliverUntil(n, 1000*ms), want)
 	checkConserved(t, n)
 }
 
@@ -134,10 +134,10 @@ var everything = Params{
 	MTU: 1500, Quote: 8,
 }
 
-// storm runs a two-way conversation under every fault and returns a transcript.
-func storm(t *testing.T, seed uint64) (hash uint64, transcript string, stats Stats) {
+// runStorm runs a two-way conversation under every fault and returns a transcript.
+func runStorm(t *testing.T, seed uint64) (hash uint64, transcript string, stats Stats) {
 	t.Helper()
-	n := connect(seed, everything)
+	n := newNet(seed, everything)
 	world := NewRand(77) // the same conversation for every seed of the network
 	var b bytes.Buffer
 	data := make([]byte, 1600)
@@ -169,15 +169,16 @@ func storm(t *testing.T, seed uint64) (hash uint64, transcript string, stats Sta
 }
 
 func TestOneSeedOneRun(t *testing.T) {
-	h1, run1, stats := storm(t, 1)
-	h2, run2, _ := storm(t, 1)
+	h1, run1, stats := runStorm(t, 1)
+	h2, run2, _ := runStorm(t, 1)
 	check.That(t, h1 == h2 && run1 == run2, "two runs of one seed differ: hashes %x and %x", h1, h2)
-	h3, run3, _ := storm(t, 2)
+	h3, run3, _ := runStorm(t, 2)
 	check.That(t, h1 != h3 && run1 != run3, "two seeds give the same run")
 	for name, count := range map[string]uint64{
 		"Delivered": stats.Delivered, "Partitioned": stats.Partitioned, "TooBig": stats.TooBig,
 		"BurstLost": stats.BurstLost,
-		"Lost":      stats.Lost, "Discarded": stats.Discarded, "Duplicated": stats.Duplicated, "Reordered": stats.Reordered,
+		"Lost":      stats.Lost, "Discarded": stats.Discarded, "Duplicated": stats.Duplicated,
+		"Reordered": stats.Reordered,
 		"Corrupted": stats.Corrupted, "Reports": stats.Reports,
 	} {
 		check.That(t, count != 0, "the storm shows nothing about %s", name)
@@ -215,17 +216,17 @@ func TestHashSeesEveryPart(t *testing.T) {
 		check.That(t, !same, "%s and %s give the same hash", row.name, other)
 		seen[d] = row.name
 	}
-	n := connect(1, Params{Delay: 5})
+	n := newNet(1, Params{Delay: 5})
 	for _, want := range []runningHash{0xbd47815d93e78528, 0x981055f6516b963d} {
 		n.Send(10, &rawio.Packet{Vec: [][]byte{[]byte("012"), []byte("3456789")}, Local: hostA, Remote: hostC, ECN: 1})
 		n.Send(10, &rawio.Packet{Vec: [][]byte{[]byte("0123456789")}, Local: hostA, Remote: hostB})
-		run(n, 100)
+		deliverUntil(n, 100)
 		check.Equal(t, "hash of the run", runningHash(n.Hash()), want)
 	}
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	n := connect(1, Params{Delay: time.Millisecond, Rate: 1e9, Queue: 1 << 20, Duplicate: 0.5,
+	n := newNet(1, Params{Delay: time.Millisecond, Rate: 1e9, Queue: 1 << 20, Duplicate: 0.5,
 		Jitter: time.Millisecond})
 	p := rawio.Packet{Vec: [][]byte{make([]byte, 12), make([]byte, 1400)}, Local: hostA, Remote: hostB}
 	now := rawio.Time(0)

@@ -70,12 +70,12 @@ func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
 		n.SetLink(hostA.Addr(), hostB.Addr(), p)
 		n.SetLink(hostB.Addr(), hostA.Addr(), Params{Loss: 1})
 		for i := range 50 {
-			send(n, rawio.Time(i), uint32(i), 100)
+			sendNumbered(n, rawio.Time(i), uint32(i), 100)
 			for range others {
 				n.Send(rawio.Time(i), &rawio.Packet{Vec: [][]byte{{1, 2, 3, 4}}, Local: hostB, Remote: hostA})
 			}
 		}
-		return run(n, rawio.Never-1)
+		return deliverUntil(n, rawio.Never-1)
 	}
 	a, b := arrivals(true, 0), arrivals(true, 3)
 	check.That(t, len(a) >= 20 && slices.Equal(a, b), "%d packets arrive, %d where others are under way", len(a),

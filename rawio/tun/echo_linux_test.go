@@ -49,7 +49,7 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 			iphdr.PutIPv6Header(b, len(icmp), iphdr.ProtoICMPv6, 0, src, own6)
 			sum = iphdr.AddChecksum(uint64(len(icmp))+iphdr.ProtoICMPv6, b[8:iphdr.IPv6HeaderLen])
 		}
-		checksum(icmp, 2, sum)
+		putChecksum(icmp, 2, sum)
 		copy(b[len(b)-len(icmp):], icmp)
 		before := l.stats.rxEcho.Load()
 		var p rawio.Packet

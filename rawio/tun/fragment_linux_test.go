@@ -21,8 +21,8 @@ import (
 func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
-			ns := forwarding(t)
-			l := open(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: 1400})
+			ns := newRouter(t)
+			l := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: 1400})
 			var host *raw.Link
 			ns.Do(func() (err error) {
 				host, err = raw.Open(raw.Config{Local: host1[i].Addr(), Ports: []uint16{20002}})
@@ -34,7 +34,8 @@ func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 				binary.BigEndian.PutUint16(b, 20001)
 				binary.BigEndian.PutUint16(b[2:], 20002)
 			}
-			linktest.CheckFragmentation(t, l, host, to(addr1[i]), to(host1[i].Addr()), long, short, 9000)
+			linktest.CheckFragmentation(t, l, host, addrPortOf(addr1[i]), addrPortOf(host1[i].Addr()), long, short,
+				9000)
 		})
 	}
 }
@@ -44,19 +45,19 @@ func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
-			ns := forwarding(t)
-			a := open(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: 1500})
-			b := open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
+			ns := newRouter(t)
+			a := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: 1500})
+			b := openLink(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
 			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
 			mtu := []int{1500, 1280}[i] // IPv6 routers do not cut
 			for range 100 {
 				linktest.WriteAll(t, a,
-					rawio.Packet{Vec: [][]byte{long}, Remote: to(addr2[i]), ECN: rawio.ECT0, Fragment: mtu},
-					rawio.Packet{Vec: [][]byte{short}, Remote: to(addr2[i])})
+					rawio.Packet{Vec: [][]byte{long}, Remote: addrPortOf(addr2[i]), ECN: rawio.ECT0, Fragment: mtu},
+					rawio.Packet{Vec: [][]byte{short}, Remote: addrPortOf(addr2[i])})
 				pkts := linktest.ReadPackets(t, b, 2)
 				p := pkts[0]
-				must.That(t, bytes.Equal(p.Data, long) && p.Kind == rawio.KindSCTP && p.Local == to(addr2[i]) &&
-					p.Remote == to(addr1[i]) && p.ECN == rawio.ECT0 && p.Buf.Refs() == 1,
+				must.That(t, bytes.Equal(p.Data, long) && p.Kind == rawio.KindSCTP && p.Local == addrPortOf(addr2[i]) &&
+					p.Remote == addrPortOf(addr1[i]) && p.ECN == rawio.ECT0 && p.Buf.Refs() == 1,
 					"%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
 				must.Slice(t, "octets of the second", pkts[1].Data, short)
 				pkts[0].Release()
@@ -66,9 +67,9 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 			check.That(t, s.RxReassembled == 100 && s.RxPackets == 200 && s.RxFragments >= 800 && s.RxFragmentsBad+
 				s.RxFragmentsLate+s.RxFragmentsFull+s.RxMalformed == 0, "stats %+v", s)
 			host := hostSocket(t, ns, i)
-			send(t, host, addr2[i], linktest.Pattern(60000))
+			sendRaw(t, host, addr2[i], linktest.Pattern(60000))
 			p := linktest.ReadPackets(t, b, 1)[0]
-			check.That(t, bytes.Equal(p.Data, linktest.Pattern(60000)) && p.Remote == to(host2[i].Addr()),
+			check.That(t, bytes.Equal(p.Data, linktest.Pattern(60000)) && p.Remote == addrPortOf(host2[i].Addr()),
 				"%d octets from %v", len(p.Data), p.Remote)
 			p.Release()
 		})
@@ -89,8 +90,8 @@ func hostSocket(t *testing.T, ns *testns.NS, i int) int {
 // ones (RFC 6946), those of other protocols, and first ones without the upper layer's header (RFC
 // 8200 section 4.5).
 func TestFragmentsOfIPv6(t *testing.T) {
-	ns := forwarding(t)
-	l := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+	ns := newRouter(t)
+	l := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	fd := rawSocket(t, ns, unix.AF_INET6, unix.IPPROTO_RAW) // with headers of ours
 	const destination, fragment, sctp, udp = 60, 44, 132, 17
 	options := func(next byte) []byte { return []byte{next, 0, 1, 4, 0, 0, 0, 0} }
@@ -105,7 +106,7 @@ func TestFragmentsOfIPv6(t *testing.T) {
 		src, dst := host1[1].Addr().As16(), addr1[1].As16()
 		copy(h[8:], src[:])
 		copy(h[24:], dst[:])
-		send(t, fd, addr1[1], append(h, b...))
+		sendRaw(t, fd, addr1[1], append(h, b...))
 	}
 	whole := linktest.Pattern(100)
 	packetOf(destination, options(fragment), header(sctp, 48, 0, 1), whole[48:])
@@ -121,7 +122,8 @@ func TestFragmentsOfIPv6(t *testing.T) {
 	packetOf(udp, whole[:8])
 	packetOf(sctp, whole)
 	for i, p := range linktest.ReadPackets(t, l, 4) {
-		check.That(t, bytes.Equal(p.Data, whole) && p.Local == to(addr1[1]) && p.Remote == to(host1[1].Addr()),
+		check.That(t, bytes.Equal(p.Data, whole) && p.Local == addrPortOf(addr1[1]) &&
+			p.Remote == addrPortOf(host1[1].Addr()),
 			"packet %d: %d octets", i, len(p.Data))
 		p.Release()
 	}
@@ -132,8 +134,8 @@ func TestFragmentsOfIPv6(t *testing.T) {
 // Fragments for another host's address are not kept; those that contradict each other, or that
 // nobody completes, are counted.
 func TestFragmentsThatAreDropped(t *testing.T) {
-	ns := forwarding(t)
-	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	ns := newRouter(t)
+	l := openLink(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
 	fd := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_RAW) // with headers of ours
 	fragment := func(dst netip.Addr, id, at, n int, more byte) {
 		h := make([]byte, 20, 20+n)
@@ -142,7 +144,7 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 		src, d := host1[0].Addr().As4(), dst.As4()
 		copy(h[12:], src[:])
 		copy(h[16:], d[:])
-		send(t, fd, dst, append(h, linktest.Pattern(n)...)) // the kernel fills in the rest
+		sendRaw(t, fd, dst, append(h, linktest.Pattern(n)...)) // the kernel fills in the rest
 	}
 	fragment(netip.MustParseAddr("10.9.1.77"), 1, 0, 800, 1)
 	fragment(addr1[0], 1, 0, 800, 1)

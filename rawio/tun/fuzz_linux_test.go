@@ -27,7 +27,7 @@ var (
 	peer4, peer6 = netip.MustParseAddr("10.9.1.7"), netip.MustParseAddr("fd09::7")
 )
 
-func fixed(how byte, b []byte) []byte {
+func fixChecksums(how byte, b []byte) []byte {
 	b = bytes.Clone(b)
 	if len(b) < iphdr.IPv6HeaderLen {
 		return b
@@ -56,16 +56,16 @@ func fixed(how byte, b []byte) []byte {
 		if !v4 {
 			pseudo = iphdr.AddChecksum(uint64(len(b)-at)+iphdr.ProtoICMPv6, b[8:iphdr.IPv6HeaderLen])
 		}
-		checksum(b[at:], 2, pseudo)
+		putChecksum(b[at:], 2, pseudo)
 	}
 	if how&fixSum != 0 && v4 && at >= iphdr.IPv4HeaderLen {
-		checksum(b[:at], 10, 0)
+		putChecksum(b[:at], 10, 0)
 	}
 	return b
 }
 
-// checksum puts the checksum of b at off.
-func checksum(b []byte, off int, sum uint64) {
+// putChecksum puts the checksum of b at off.
+func putChecksum(b []byte, off int, sum uint64) {
 	b[off], b[off+1] = 0, 0
 	sum = iphdr.AddChecksum(sum, b)
 	for sum > 0xffff {
@@ -115,7 +115,7 @@ func FuzzReceive(f *testing.F) {
 		if len(in) == 0 {
 			return
 		}
-		b := fixed(in[0], in[1:])
+		b := fixChecksums(in[0], in[1:])
 		before := bytes.Clone(b)
 		l := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}}}
 		var p rawio.Packet

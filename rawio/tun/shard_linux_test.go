@@ -16,11 +16,11 @@ import (
 // which those of the other direction leave; all queues end with the link.
 func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	const shards, flows, each = 4, 16, 3
-	ns := forwarding(t)
-	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
-	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1], Shards: shards})
+	ns := newRouter(t)
+	a := openLink(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	b := openLink(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1], Shards: shards})
 	must.Equal(t, "further queues", len(rawio.ShardsOf(b)), shards-1)
-	for _, l := range []*tun.Link{b, open(t, ns, tun.Config{Addrs: addr1[1:], Shards: 2})} {
+	for _, l := range []*tun.Link{b, openLink(t, ns, tun.Config{Addrs: addr1[1:], Shards: 2})} {
 		must.Equal(t, "what it can: who waits does not know for which of them", l.Features(),
 			rawio.DontFragment|rawio.ECNField|rawio.Marking)
 	}
@@ -32,11 +32,11 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 			binary.BigEndian.PutUint16(there[2*i:], p)
 			binary.BigEndian.PutUint16(back[2-2*i:], p)
 		}
-		linktest.WriteAll(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: to(addr1[0])})
+		linktest.WriteAll(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: addrPortOf(addr1[0])})
 		linktest.ReadPackets(t, a, 1)[0].Release()
 		shard := -1
 		for i := range each {
-			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
+			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: addrPortOf(addr2[0])})
 			got := <-packets
 			must.Equal(t, "the packet", string(got.Data), string(there))
 			got.Release()

@@ -37,7 +37,7 @@ var (
 	addr2 = []netip.Addr{netip.MustParseAddr("10.9.2.2"), netip.MustParseAddr("fd09:2::2")}
 )
 
-func forwarding(t testing.TB) *testns.NS {
+func newRouter(t testing.TB) *testns.NS {
 	ns := testns.New(t)
 	ns.Do(func() error {
 		return errors.Join(
@@ -47,7 +47,7 @@ func forwarding(t testing.TB) *testns.NS {
 	return ns
 }
 
-func open(t testing.TB, ns *testns.NS, cfg tun.Config) *tun.Link {
+func openLink(t testing.TB, ns *testns.NS, cfg tun.Config) *tun.Link {
 	t.Helper()
 	var l *tun.Link
 	ns.Do(func() (err error) {
@@ -58,17 +58,18 @@ func open(t testing.TB, ns *testns.NS, cfg tun.Config) *tun.Link {
 	return l
 }
 
-func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
+func addrPortOf(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
-	ns := forwarding(t)
-	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}),
-		open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
+	ns := newRouter(t)
+	a, b := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1}),
+		openLink(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
 	for _, dst := range addr2 {
-		linktest.CheckMarks(t, ns.Do, a, to(dst))
+		linktest.CheckMarks(t, ns.Do, a, addrPortOf(dst))
 	}
-	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]),
-		Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
+	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)},
+		Local:  addrPortOf(addr1[0]),
+		Remote: addrPortOf(addr2[0])}, func() { a.Stats(); b.Stats() })
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0, "%+v", a.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(),
 		rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
@@ -88,9 +89,9 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 		{"IPv4 a common header alone", 1500, 0, 12},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ns := forwarding(t)
-			a := open(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
-			b := open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
+			ns := newRouter(t)
+			a := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
+			b := openLink(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
 			from, dst := addr1[test.v6], addr2[test.v6]
 			got := a.MTU(from, dst)
 			check.That(t, test.size <= 12 || got == test.size, "MTU = %d, want %d", got, test.size)
@@ -98,7 +99,8 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 				tx, rx   *tun.Link
 				src, dst netip.Addr
 			}{{a, b, from, dst}, {b, a, dst, from}} {
-				linktest.CheckDelivery(t, way.tx, way.rx, to(way.src), to(way.dst), linktest.Pattern(test.size), 16, 4)
+				linktest.CheckDelivery(t, way.tx, way.rx, addrPortOf(way.src), addrPortOf(way.dst),
+					linktest.Pattern(test.size), 16, 4)
 			}
 			s := a.Stats()
 			check.That(t, s.RxPackets == 16 && s.TxPackets == 16 && s.RxMalformed+s.RxFragments == 0, "stats %+v", s)
@@ -110,12 +112,12 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 func TestWholeWindowWaitsInTheDevice(t *testing.T) {
 	for k, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
-			ns := forwarding(t)
-			a := open(t, ns, tun.Config{Host: host1[k : k+1], Addrs: addr1[k : k+1]})
-			b := open(t, ns, tun.Config{Host: host2[k : k+1], Addrs: addr2[k : k+1]})
+			ns := newRouter(t)
+			a := openLink(t, ns, tun.Config{Host: host1[k : k+1], Addrs: addr1[k : k+1]})
+			b := openLink(t, ns, tun.Config{Host: host2[k : k+1], Addrs: addr2[k : k+1]})
 			out := make([]rawio.Packet, 100)
 			for i := range out {
-				out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(1460)}, Remote: to(addr2[k])}
+				out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(1460)}, Remote: addrPortOf(addr2[k])}
 			}
 			for range 30 {
 				linktest.WriteAll(t, a, out...)
@@ -131,9 +133,9 @@ func TestWholeWindowWaitsInTheDevice(t *testing.T) {
 func TestICMPReports(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
-			ns := forwarding(t)
-			l := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
-			open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280}) // the narrow hop
+			ns := newRouter(t)
+			l := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1})
+			openLink(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280}) // the narrow hop
 			for _, report := range []struct {
 				remote netip.Addr
 				kind   rawio.Kind
@@ -143,10 +145,10 @@ func TestICMPReports(t *testing.T) {
 				{host1[i].Addr(), rawio.KindProtoUnreachable, 0}, // the kernel has no SCTP
 			} {
 				sent := linktest.Pattern(l.MTU(addr1[i], report.remote))
-				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: addrPortOf(report.remote)})
 				p := linktest.ReadPackets(t, l, 1)[0]
-				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == to(addr1[i]) &&
-					p.Remote == to(report.remote),
+				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == addrPortOf(addr1[i]) &&
+					p.Remote == addrPortOf(report.remote),
 					"kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && bytes.HasPrefix(sent, p.Data),
 					"the quote is not the beginning of our packet: % x", p.Data)
@@ -169,9 +171,9 @@ func rawSocket(t *testing.T, ns *testns.NS, family, proto int) int {
 	return fd
 }
 
-func send(t *testing.T, fd int, dst netip.Addr, b []byte) {
+func sendRaw(t *testing.T, fd int, dst netip.Addr, b []byte) {
 	t.Helper()
-	must.OK(t, unix.Sendto(fd, b, 0, mmsg.SockaddrOf(to(dst))))
+	must.OK(t, unix.Sendto(fd, b, 0, mmsg.SockaddrOf(addrPortOf(dst))))
 }
 
 func TestAnswersEcho(t *testing.T) {
@@ -185,8 +187,8 @@ func TestAnswersEcho(t *testing.T) {
 		{"IPv6", unix.AF_INET6, unix.IPPROTO_ICMPV6, ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ns := forwarding(t)
-			l := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+			ns := newRouter(t)
+			l := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1})
 			done := make(chan error)
 			go func() { // answers while it reads
 				_, err := l.ReadBatch(make([]rawio.Packet, 1))
@@ -196,7 +198,7 @@ func TestAnswersEcho(t *testing.T) {
 			for _, size := range []int{0, 1, 1400} {
 				echo := &icmp.Echo{ID: 77, Seq: size, Data: linktest.Pattern(size)}
 				msg := must.Get((&icmp.Message{Type: test.request, Body: echo}).Marshal(nil))(t)
-				send(t, fd, addr1[i], msg)
+				sendRaw(t, fd, addr1[i], msg)
 				for b := make([]byte, 2000); ; {
 					n, _ := must.Two(unix.Recvfrom(fd, b, 0))(t)
 					m, err := icmp.ParseMessage(test.proto, b[test.skip:n])
@@ -219,8 +221,8 @@ func TestAnswersEcho(t *testing.T) {
 
 // What is no SCTP packet for the stack is dropped and counted by its reason.
 func TestDropsAndCounts(t *testing.T) {
-	ns := forwarding(t)
-	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	ns := newRouter(t)
+	l := openLink(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
 	ping := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_ICMP)
 	udp := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_UDP)
 	sctp := rawSocket(t, ns, unix.AF_INET, 132)
@@ -232,13 +234,13 @@ func TestDropsAndCounts(t *testing.T) {
 		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1},
 			linktest.Pattern(40)...),
 	}}).Marshal(nil))(t)
-	send(t, ping, addr1[0], long)                                         // two fragments of another protocol
-	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})               // wrong checksum
-	send(t, ping, addr1[0], stranger)                                     // about a packet that is not ours
-	send(t, sctp, addr1[0], linktest.Pattern(11))                         // no whole common header
-	send(t, udp, addr1[0], make([]byte, 8))                               // another protocol
-	send(t, sctp, netip.MustParseAddr("10.9.1.77"), linktest.Pattern(12)) // another address
-	send(t, sctp, addr1[0], linktest.Pattern(12))                         // at last a packet
+	sendRaw(t, ping, addr1[0], long)                                         // two fragments of another protocol
+	sendRaw(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})               // wrong checksum
+	sendRaw(t, ping, addr1[0], stranger)                                     // about a packet that is not ours
+	sendRaw(t, sctp, addr1[0], linktest.Pattern(11))                         // no whole common header
+	sendRaw(t, udp, addr1[0], make([]byte, 8))                               // another protocol
+	sendRaw(t, sctp, netip.MustParseAddr("10.9.1.77"), linktest.Pattern(12)) // another address
+	sendRaw(t, sctp, addr1[0], linktest.Pattern(12))                         // at last a packet
 	p := linktest.ReadPackets(t, l, 1)[0]
 	check.Equal(t, "octets", len(p.Data), 12)
 	p.Release()
@@ -252,16 +254,16 @@ func TestDropsAndCounts(t *testing.T) {
 
 func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	ns := testns.New(t)
-	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
-	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: to(addr2[0])}
+	l := openLink(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(addr2[0])}
 	long, family, foreign := ok, ok, ok
 	long.Vec = [][]byte{linktest.Pattern(1481)}
-	family.Remote = to(addr2[1])
-	foreign.Local = to(addr2[0])
+	family.Remote = addrPortOf(addr2[1])
+	foreign.Local = addrPortOf(addr2[0])
 	n, err := l.WriteBatch([]rawio.Packet{ok, long, ok})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec},
-		{Vec: ok.Vec, Local: to(addr1[0]), Remote: to(addr2[1])}} {
+		{Vec: ok.Vec, Local: addrPortOf(addr1[0]), Remote: addrPortOf(addr2[1])}} {
 		n, err := l.WriteBatch([]rawio.Packet{ok, bad})
 		check.That(t, n == 1 && err != nil, "from %v to %v: %d, %v", bad.Local, bad.Remote, n, err)
 	}
@@ -340,8 +342,8 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 
 func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, tun.Config{Addrs: addr1})
-	b := open(t, ns, tun.Config{Addrs: addr2, Name: "stack"})
+	a := openLink(t, ns, tun.Config{Addrs: addr1})
+	b := openLink(t, ns, tun.Config{Addrs: addr2, Name: "stack"})
 	check.That(t, a.Name() == "rddp0" && b.Name() == "stack", "names %q and %q", a.Name(), b.Name())
 	ns.Do(func() error {
 		l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"})
@@ -350,23 +352,24 @@ func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 		return nil
 	})
 	b.Close()
-	open(t, ns, tun.Config{Addrs: addr2, Name: "stack"}) // the closed one is gone
+	openLink(t, ns, tun.Config{Addrs: addr2, Name: "stack"}) // the closed one is gone
 }
 
 // Without Host, the stack's addresses are routed by themselves; Routes adds prefixes.
 func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
-	ns := forwarding(t)
-	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+	ns := newRouter(t)
+	a := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	elsewhere := netip.MustParseAddr("10.77.0.5")
-	b := open(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}),
+	b := openLink(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}),
 		Routes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}})
 	for _, dst := range []netip.Addr{addr2[0], addr2[1], elsewhere} {
-		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: to(dst)})
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: addrPortOf(dst)})
 		p := linktest.ReadPackets(t, b, 1)[0]
-		check.Equal(t, "address sent to", p.Local, to(dst))
+		check.Equal(t, "address sent to", p.Local, addrPortOf(dst))
 		p.Release()
 	}
-	check.That(t, len(b.LocalAddrs()) == 3 && b.LocalAddrs()[0] == to(addr2[0]), "LocalAddrs = %v", b.LocalAddrs())
+	check.That(t, len(b.LocalAddrs()) == 3 && b.LocalAddrs()[0] == addrPortOf(addr2[0]), "LocalAddrs = %v",
+		b.LocalAddrs())
 	ns.Do(func() error { // what is routed to the device is there: it may be a gateway of the host
 		_, far, _ := net.ParseCIDR("10.88.0.0/16")
 		check.OK(t, netlink.RouteAdd(&netlink.Route{Dst: far, Gw: net.IPv4(10, 77, 0, 1)}))
@@ -376,7 +379,7 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 
 func TestCloseWakesReader(t *testing.T) {
 	outstanding := rawio.TrackPools()
-	l := open(t, testns.New(t), tun.Config{Addrs: addr1, Poll: time.Nanosecond})
+	l := openLink(t, testns.New(t), tun.Config{Addrs: addr1, Poll: time.Nanosecond})
 	check.Equal(t, "polling", l.Polling(), time.Nanosecond)
 	done := make(chan error)
 	go func() {
@@ -390,7 +393,7 @@ func TestCloseWakesReader(t *testing.T) {
 	check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
 	check.That(t, l.PollBatch(make([]rawio.Packet, 4)) == 0 && l.Wait(rawio.Block) == net.ErrClosed,
 		"PollBatch after Close brings a packet, or Wait waits")
-	n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}})
+	n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: addrPortOf(addr2[0])}})
 	check.That(t, n == 0 && err == net.ErrClosed, "WriteBatch after Close = %d, %v", n, err)
 	check.Equal(t, "buffers that are not given back", outstanding(), 0)
 }
@@ -405,12 +408,12 @@ func TestPermissionError(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	ns := forwarding(t)
-	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
-	b := open(t, ns, tun.Config{Host: host2, Addrs: addr2})
+	ns := newRouter(t)
+	a := openLink(t, ns, tun.Config{Host: host1, Addrs: addr1})
+	b := openLink(t, ns, tun.Config{Host: host2, Addrs: addr2})
 	for i, family := range []string{"IPv4", "IPv6"} {
 		move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)},
-			Remote: to(addr2[i])}, 8)
+			Remote: addrPortOf(addr2[i])}, 8)
 		move() // the buffer pool fills
 		n := testing.AllocsPerRun(100, move)
 		check.That(t, n == 0, "%s: %v allocations a batch of 8", family, n)
@@ -422,12 +425,12 @@ func BenchmarkPump(b *testing.B) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		for _, test := range []struct{ mtu, count int }{{1500, 32}, {65535, 8}} {
 			b.Run(fmt.Sprintf("%s/%d", family, test.mtu), func(b *testing.B) {
-				ns := forwarding(b)
-				tx := open(b, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
-				rx := open(b, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
+				ns := newRouter(b)
+				tx := openLink(b, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
+				rx := openLink(b, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
 				size := tx.MTU(addr1[i], addr2[i])
 				move := linktest.BatchMover(b, tx, rx,
-					rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: to(addr2[i])}, test.count)
+					rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: addrPortOf(addr2[i])}, test.count)
 				b.SetBytes(int64(size * test.count))
 				b.ReportAllocs()
 				for b.Loop() {

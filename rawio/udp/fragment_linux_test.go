@@ -61,7 +61,7 @@ func TestTheLeastPacketThatIsCut(t *testing.T) {
 				return
 			}
 			must.That(t, cut > 1452 && cut <= 1456 && cut == a.CutFrom(pa, pb), "cut from %d on", cut)
-			to := at(pb, b)
+			to := addrPortOf(pb, b)
 			packet := func(n int) rawio.Packet {
 				return rawio.Packet{Vec: [][]byte{linktest.Pattern(n)}, Remote: to, Fragment: 1280}
 			}

@@ -31,9 +31,9 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 			{"neither", false, false},
 		} {
 			t.Run(fmt.Sprintf("%v %s", addr, test.name), func(t *testing.T) {
-				a := open(t, udp.Config{Port: udp.AnyPort, NoOffload: !test.tx})
-				b := open(t, udp.Config{Port: udp.AnyPort, NoOffload: !test.rx})
-				c := open(t, udp.Config{Port: udp.AnyPort, NoOffload: !test.rx})
+				a := openLink(t, udp.Config{Port: udp.AnyPort, NoOffload: !test.tx})
+				b := openLink(t, udp.Config{Port: udp.AnyPort, NoOffload: !test.rx})
+				c := openLink(t, udp.Config{Port: udp.AnyPort, NoOffload: !test.rx})
 				var out []rawio.Packet
 				for i := range 150 {
 					size, to, ecn := 1400, b, uint8(0)
@@ -50,7 +50,8 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 					}
 					p := linktest.Pattern(size)
 					p[0] = byte(i)
-					out = append(out, rawio.Packet{Vec: [][]byte{p[:12], p[12:]}, Remote: at(addr, to), ECN: ecn})
+					out = append(out, rawio.Packet{Vec: [][]byte{p[:12], p[12:]}, Remote: addrPortOf(addr, to),
+						ECN: ecn})
 				}
 				linktest.WriteAll(t, a, out...)
 				check := func(l *udp.Link, want []rawio.Packet) {
@@ -61,7 +62,8 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 							string(p.Data[12:]) == string(w.Vec[1]),
 							"packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(),
 							w.Vec[0][0])
-						must.That(t, p.ECN == w.ECN && p.Remote == at(addr, a) && p.Local == at(addr, l),
+						must.That(t, p.ECN == w.ECN && p.Remote == addrPortOf(addr, a) &&
+							p.Local == addrPortOf(addr, l),
 							"packet %d: ECN %d from %v to %v", i, p.ECN, p.Remote, p.Local)
 						p.Release()
 					}
@@ -79,14 +81,15 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 // A train keeps the packets' own source address.
 func TestTrainFromAChosenSource(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.7")
-	a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
+	a, b := openLink(t, udp.Config{Port: udp.AnyPort}), openLink(t, udp.Config{Port: udp.AnyPort})
 	out := make([]rawio.Packet, 10)
 	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(500)}, Local: at(local, a), Remote: at(v4, b), ECN: 1}
+		out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(500)}, Local: addrPortOf(local, a),
+			Remote: addrPortOf(v4, b), ECN: 1}
 	}
 	linktest.WriteAll(t, a, out...)
 	for i, p := range linktest.ReadPackets(t, b, len(out)) {
-		check.That(t, p.Remote == at(local, a) && p.ECN == 1, "packet %d: from %v, ECN %d", i, p.Remote, p.ECN)
+		check.That(t, p.Remote == addrPortOf(local, a) && p.ECN == 1, "packet %d: from %v, ECN %d", i, p.Remote, p.ECN)
 		p.Release()
 	}
 }
@@ -114,7 +117,7 @@ func TestTrainBeyondTheMTU(t *testing.T) {
 	defer b.Close()
 	train := func(n, size int) (out []rawio.Packet) {
 		for range n {
-			out = append(out, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(v4, b)})
+			out = append(out, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: addrPortOf(v4, b)})
 		}
 		return out
 	}

@@ -23,21 +23,22 @@ import (
 // the link.
 func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	const shards, peers, each = 4, 32, 3
-	l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
+	l := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
 	must.Equal(t, "further queues", len(rawio.ShardsOf(l)), shards-1)
-	for _, l := range []*udp.Link{l, open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: 2})} {
+	for _, l := range []*udp.Link{l, openLink(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: 2})} {
 		check.Equal(t, "what a link of several queues can", rawio.FeaturesOf(l),
 			rawio.DontFragment|rawio.ECNField|rawio.Marking)
 	}
 	packets, ends := linktest.ReadShards(l)
 	used := map[int]bool{}
 	for range peers {
-		peer := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
+		peer := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort})
 		shard := -1
 		for i := range each {
-			linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: at(v4, l)})
+			linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: addrPortOf(v4, l)})
 			a := <-packets
-			must.That(t, len(a.Data) == 40+i && a.Remote == at(v4, peer), "%d octets from %v", len(a.Data), a.Remote)
+			must.That(t, len(a.Data) == 40+i && a.Remote == addrPortOf(v4, peer), "%d octets from %v", len(a.Data),
+				a.Remote)
 			a.Release()
 			check.That(t, i <= 0 || a.Shard == shard, "packets of one flow come through shards %d and %d", shard,
 				a.Shard)
@@ -58,10 +59,10 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 func TestOverflowOfEveryShardCounts(t *testing.T) {
 	const shards = 4
 	full := func(l *udp.Link) uint64 {
-		a := open(t, udp.Config{Local: v4, Port: udp.AnyPort, NoOffload: true})
+		a := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort, NoOffload: true})
 		out := make([]rawio.Packet, 64)
 		for i := range out {
-			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(32 << 10)}, Remote: at(v4, l)}
+			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(32 << 10)}, Remote: addrPortOf(v4, l)}
 		}
 		before := l.Stats().RxOverflow
 		// one flow, so one shard, and far more than it holds
@@ -71,7 +72,7 @@ func TestOverflowOfEveryShardCounts(t *testing.T) {
 		return l.Stats().RxOverflow - before
 	}
 	for _, n := range []int{1, shards} {
-		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: n})
+		l := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: n})
 		for flow := range 3 * n {
 			must.That(t, full(l) > 0, "%d shards: flow %d is more than a shard holds, and RxOverflow stays %d", n,
 				flow, l.Stats().RxOverflow)
@@ -82,7 +83,7 @@ func TestOverflowOfEveryShardCounts(t *testing.T) {
 // The port of a link of several shards is as taken as any other's, on either side.
 func TestShardsDoNotShareWithOthers(t *testing.T) {
 	for _, shards := range [][2]int{{4, 1}, {4, 4}, {1, 4}} {
-		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards[0]})
+		l := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards[0]})
 		other, err := udp.Open(udp.Config{Local: v4, Port: int(l.Port()), Shards: shards[1]})
 		check.That(t, errors.Is(err, syscall.EADDRINUSE), "%d shards beside %d: %v, %v", shards[1], shards[0], other,
 			err)
@@ -94,7 +95,7 @@ func TestShardsDoNotShareWithOthers(t *testing.T) {
 func TestForeignSocketGetsNothingOfShards(t *testing.T) {
 	const shards, peers = 3, 64
 	for _, local := range []netip.Addr{v4, netip.IPv6Loopback()} {
-		l := open(t, udp.Config{Local: local, Port: udp.AnyPort, Shards: shards})
+		l := openLink(t, udp.Config{Local: local, Port: udp.AnyPort, Shards: shards})
 		packets, ends := linktest.ReadShards(l)
 		cfg := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 			var err error
@@ -108,8 +109,8 @@ func TestForeignSocketGetsNothingOfShards(t *testing.T) {
 		defer foreign.Close()
 		used := map[int]int{}
 		for range peers {
-			peer := open(t, udp.Config{Local: local, Port: udp.AnyPort})
-			linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(local, l)})
+			peer := openLink(t, udp.Config{Local: local, Port: udp.AnyPort})
+			linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(local, l)})
 			a := <-packets
 			used[a.Shard]++
 			a.Release()

@@ -30,9 +30,10 @@ func openIn(t *testing.T, ns *testns.NS, cfg udp.Config) (l *udp.Link) {
 func TestECNBitsPassUnchanged(t *testing.T) {
 	// req 6951-5.8-1: the ECN bits pass unchanged in both directions.
 	for _, addr := range []netip.Addr{v4, v6} {
-		a := open(t, udp.Config{Port: udp.AnyPort})
+		a := openLink(t, udp.Config{Port: udp.AnyPort})
 		for ecn := range uint8(4) {
-			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a), ECN: ecn})
+			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(addr, a),
+				ECN: ecn})
 			p := linktest.ReadPackets(t, a, 1)[0]
 			check.That(t, p.ECN == ecn, "%v: ECN %d came as %d", addr, ecn, p.ECN)
 			p.Release()
@@ -42,10 +43,11 @@ func TestECNBitsPassUnchanged(t *testing.T) {
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	for _, shards := range []int{1, 2} {
-		a, b := open(t, udp.Config{Port: udp.AnyPort, Shards: shards}), open(t, udp.Config{Port: udp.AnyPort})
+		a, b := openLink(t, udp.Config{Port: udp.AnyPort, Shards: shards}), openLink(t, udp.Config{Port: udp.AnyPort})
 		check.Equal(t, "what it says of itself that it can", b.Features(),
 			rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
-		linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)},
+		linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)},
+			Remote: addrPortOf(v4, b)},
 			func() { a.Stats(); b.Stats() })
 		check.Equal(t, "a wait when it is closed", b.Wait(rawio.Park), net.ErrClosed)
 		s := b.Stats()
@@ -56,13 +58,15 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 func TestSourceIsPacketLocal(t *testing.T) {
 	// req 6951-3.1-1: the source address of each packet is the caller's choice.
 	local := netip.MustParseAddr("127.0.0.7")
-	a := open(t, udp.Config{Port: udp.AnyPort})
-	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(local, a), Remote: at(v4, a)})
+	a := openLink(t, udp.Config{Port: udp.AnyPort})
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: addrPortOf(local, a),
+		Remote: addrPortOf(v4, a)})
 	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
-	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote,
+	check.That(t, p.Remote == addrPortOf(local, a) && p.Local == addrPortOf(v4, a),
+		"came from %v to %v, want from %v", p.Remote,
 		p.Local, local)
-	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
+	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: addrPortOf(v6, a), Remote: addrPortOf(v4, a)}
 	n, err := a.WriteBatch([]rawio.Packet{bad})
 	var family *mmsg.FamilyError
 	check.That(t, n == 0 && errors.As(err, &family), "from IPv6 to IPv4: %d, %v", n, err)
@@ -131,7 +135,7 @@ func TestICMPReports(t *testing.T) {
 				sent := linktest.Pattern(report.size)
 				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(path.To, 0)})
 				p := linktest.ReadPackets(t, l, 1)[0]
-				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == at(path.From, l) &&
+				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == addrPortOf(path.From, l) &&
 					p.Remote == netip.AddrPortFrom(path.To, udp.DefaultPort),
 					"kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && string(p.Data) == string(sent[:len(p.Data)]),
@@ -146,15 +150,15 @@ func TestICMPReports(t *testing.T) {
 
 // An ICMP message of which a send call has told reaches a reader that always finds packets.
 func TestICMPReportBesidePackets(t *testing.T) {
-	l, peer := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
-	closed := open(t, udp.Config{Port: udp.AnyPort})
-	nobody := at(v4, closed)
+	l, peer := openLink(t, udp.Config{Port: udp.AnyPort}), openLink(t, udp.Config{Port: udp.AnyPort})
+	closed := openLink(t, udp.Config{Port: udp.AnyPort})
+	nobody := addrPortOf(v4, closed)
 	closed.Close()
 	for range 3 {
 		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
 		// is told of it
-		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)})
-		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: addrPortOf(v4, peer)})
+		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(v4, l)})
 		in := make([]rawio.Packet, 8)
 		n := must.Get(l.ReadBatch(in))(t)
 		kinds := map[rawio.Kind]int{}
@@ -188,14 +192,15 @@ func TestICMPReportThatSaysNothingIsIgnored(t *testing.T) {
 // It does not get lost when there is no room beside the packets, but comes with the next batch that
 // has some.
 func TestICMPReportWaitsForRoom(t *testing.T) {
-	l, peer := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
-	closed := open(t, udp.Config{Port: udp.AnyPort})
-	nobody := at(v4, closed)
+	l, peer := openLink(t, udp.Config{Port: udp.AnyPort}), openLink(t, udp.Config{Port: udp.AnyPort})
+	closed := openLink(t, udp.Config{Port: udp.AnyPort})
+	nobody := addrPortOf(v4, closed)
 	closed.Close()
 	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
-	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
+	// is told of it
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: addrPortOf(v4, peer)})
 	for range 2 {
-		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(v4, l)})
 	}
 	full := linktest.ReadPackets(t, l, 1)
 	must.Equal(t, "kind", full[0].Kind, rawio.KindSCTP)
@@ -211,12 +216,12 @@ func TestICMPReportWaitsForRoom(t *testing.T) {
 // As many packets as ReceiveBuffer says wait to be read, of any size that fills them.
 func TestReceiveBufferHolds(t *testing.T) {
 	for _, size := range []int{1440, 65000} {
-		a, b := open(t, udp.Config{Port: udp.AnyPort, NoOffload: true}), open(t, udp.Config{Port: udp.AnyPort})
+		a, b := openLink(t, udp.Config{Port: udp.AnyPort, NoOffload: true}), openLink(t, udp.Config{Port: udp.AnyPort})
 		n := min(b.ReceiveBuffer(), 4<<20) / size
 		must.That(t, n >= 1, "a buffer of %d octets", b.ReceiveBuffer())
 		out := make([]rawio.Packet, n)
 		for i := range out {
-			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(v4, b)}
+			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: addrPortOf(v4, b)}
 		}
 		linktest.WriteAll(t, a, out...)
 		for _, p := range linktest.ReadPackets(t, b, n) {
@@ -236,10 +241,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, addr := range []netip.Addr{v4, v6} {
 		for _, size := range []int{1440, 65000} {
 			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
-				a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Local: addr, Port: udp.AnyPort})
+				a, b := openLink(t, udp.Config{Port: udp.AnyPort}),
+					openLink(t, udp.Config{Local: addr, Port: udp.AnyPort})
 				// 4 of 64 KB fit the buffer of an unprivileged socket
 				move := linktest.BatchMover(t, a, b,
-					rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(addr, b), ECN: 2}, 4)
+					rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: addrPortOf(addr, b), ECN: 2}, 4)
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -255,10 +261,10 @@ func BenchmarkPump(b *testing.B) {
 		for _, test := range []struct{ size, count int }{{1440, 32}, {65000, 4}} {
 			for _, poll := range []time.Duration{0, 50 * time.Microsecond} {
 				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
-					tx := open(b, udp.Config{Local: addr, Port: udp.AnyPort})
-					rx := open(b, udp.Config{Local: addr, Port: udp.AnyPort, Poll: poll})
+					tx := openLink(b, udp.Config{Local: addr, Port: udp.AnyPort})
+					rx := openLink(b, udp.Config{Local: addr, Port: udp.AnyPort, Poll: poll})
 					move := linktest.BatchMover(b, tx, rx,
-						rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: at(addr, rx), ECN: 2},
+						rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: addrPortOf(addr, rx), ECN: 2},
 						test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
@@ -274,15 +280,15 @@ func BenchmarkPump(b *testing.B) {
 // One port receives everything, of both families and at all addresses.
 func TestOnePortForAllAddresses(t *testing.T) {
 	// req 6951-5.1-2
-	a := open(t, udp.Config{Port: udp.AnyPort})
+	a := openLink(t, udp.Config{Port: udp.AnyPort})
 	for _, l := range a.LocalAddrs() {
 		check.Equal(t, "port", l.Port(), a.Port())
 	}
-	from := open(t, udp.Config{Port: udp.AnyPort})
+	from := openLink(t, udp.Config{Port: udp.AnyPort})
 	for _, addr := range []netip.Addr{v4, netip.MustParseAddr("127.0.0.7"), v6} {
-		linktest.WriteAll(t, from, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a)})
+		linktest.WriteAll(t, from, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(addr, a)})
 		p := linktest.ReadPackets(t, a, 1)[0]
-		check.Equal(t, "address it came to", p.Local, at(addr, a))
+		check.Equal(t, "address it came to", p.Local, addrPortOf(addr, a))
 		p.Release()
 	}
 }
@@ -316,10 +322,10 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 		return func() (io.Closer, error) {
 			l, err := udp.Open(cfg)
 			if err == nil {
-				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(v4, l)})
 				n,
 					err := l.WriteBatch(
-					[]rawio.Packet{{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v6, l), Fragment: 1280}})
+					[]rawio.Packet{{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(v6, l), Fragment: 1280}})
 				check.That(t, n == 0 && err != nil && l.Stats().TxErrors == 1, "%d packets to IPv6, %v, %+v", n, err,
 					l.Stats())
 			}

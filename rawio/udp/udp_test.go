@@ -24,14 +24,14 @@ var (
 	v6 = netip.MustParseAddr("::1")
 )
 
-func open(t testing.TB, cfg udp.Config) *udp.Link {
+func openLink(t testing.TB, cfg udp.Config) *udp.Link {
 	t.Helper()
 	l := must.Get(udp.Open(cfg))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
-func at(a netip.Addr, l *udp.Link) netip.AddrPort { return netip.AddrPortFrom(a, l.Port()) }
+func addrPortOf(a netip.Addr, l *udp.Link) netip.AddrPort { return netip.AddrPortFrom(a, l.Port()) }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 	for _, test := range []struct {
@@ -54,12 +54,13 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			if test.size > 9216 && runtime.GOOS == "darwin" {
 				t.Skip("macOS bounds datagrams to net.inet.udp.maxdgram, 9216 octets")
 			}
-			a := open(t, udp.Config{Local: test.addr, Port: udp.AnyPort})
-			b := open(t, udp.Config{Local: test.listen, Port: udp.AnyPort})
+			a := openLink(t, udp.Config{Local: test.addr, Port: udp.AnyPort})
+			b := openLink(t, udp.Config{Local: test.listen, Port: udp.AnyPort})
 			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
 				// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is
 				// left of it. req 6951-5.3-1: the local encapsulation port is the source port.
-				linktest.CheckDelivery(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to),
+				linktest.CheckDelivery(t, way.from, way.to, addrPortOf(test.addr, way.from),
+					addrPortOf(test.addr, way.to),
 					linktest.Pattern(test.size), test.count, 1)
 			}
 			s := b.Stats()
@@ -70,17 +71,17 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 }
 
 func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
-	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)},
-		rawio.Packet{Remote: at(v4, a)},
-		rawio.Packet{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)})
+	a := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort})
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: addrPortOf(v4, a)},
+		rawio.Packet{Remote: addrPortOf(v4, a)},
+		rawio.Packet{Vec: [][]byte{linktest.Pattern(12)}, Remote: addrPortOf(v4, a)})
 	p := linktest.ReadPackets(t, a, 1)[0]
 	check.That(t, len(p.Data) == 12 && a.Stats().RxMalformed == 2, "%d octets, stats %+v", len(p.Data), a.Stats())
 	p.Release()
 }
 
 func TestPortInUse(t *testing.T) {
-	a := open(t, udp.Config{Port: udp.AnyPort})
+	a := openLink(t, udp.Config{Port: udp.AnyPort})
 	for local, where := range map[netip.Addr]string{{}: "any address", v4: "127.0.0.1", v6: "::1"} {
 		where = fmt.Sprintf("UDP port %d of %s is taken by another program", a.Port(), where)
 		_, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())})
@@ -93,7 +94,7 @@ func TestBadConfigs(t *testing.T) {
 	var mtu *rawio.MTUError
 	_, err := udp.Open(udp.Config{MTU: 575})
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
-	least := open(t, udp.Config{Local: v4, Port: udp.AnyPort, MTU: rawio.MinMTU})
+	least := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort, MTU: rawio.MinMTU})
 	mapped := netip.AddrFrom16(v4.As16())
 	check.That(t, least.MTU(v4, v4) == rawio.MinMTU-28 && least.MTU(mapped, mapped) == rawio.MinMTU-28,
 		"MTU %d, of a mapped address %d", least.MTU(v4, v4), least.MTU(mapped, mapped))
@@ -111,7 +112,7 @@ func TestBadConfigs(t *testing.T) {
 func TestCloseWakesReader(t *testing.T) {
 	for _, local := range []netip.Addr{v4, v6, {}} {
 		t.Run(fmt.Sprint(local), func(t *testing.T) {
-			a := open(t, udp.Config{Local: local, Port: udp.AnyPort})
+			a := openLink(t, udp.Config{Local: local, Port: udp.AnyPort})
 			done := make(chan error)
 			go func() {
 				_, err := a.ReadBatch(make([]rawio.Packet, 4))
@@ -122,16 +123,16 @@ func TestCloseWakesReader(t *testing.T) {
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			_, err := a.ReadBatch(make([]rawio.Packet, 4))
 			check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
-			n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)}})
+			n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: addrPortOf(v4, a)}})
 			check.That(t, n == 0 && err != nil, "WriteBatch after Close = %d, %v", n, err)
 		})
 	}
 }
 
 func TestTooLongPacketIsRefusedAndTheRestAreSent(t *testing.T) {
-	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, a)}
-	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: at(v4, a)}
+	a := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort})
+	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: addrPortOf(v4, a)}
+	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: addrPortOf(v4, a)}
 	n, err := a.WriteBatch([]rawio.Packet{ok, long, {Vec: ok.Vec, Remote: ok.Remote, Fragment: 1280}})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	check.That(t, a.Stats().TxPackets == 1 && a.Stats().TxTooLong == 1, "stats %+v", a.Stats())
@@ -142,14 +143,14 @@ func TestTooLongPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 func TestPeerGone(t *testing.T) {
 	for _, local := range []netip.Addr{v4, {}} {
 		t.Run(fmt.Sprint(local), func(t *testing.T) {
-			a := open(t, udp.Config{Local: local, Port: udp.AnyPort})
-			gone := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-			dead := at(v4, gone)
+			a := openLink(t, udp.Config{Local: local, Port: udp.AnyPort})
+			gone := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort})
+			dead := addrPortOf(v4, gone)
 			gone.Close()
 			for range 20 {
 				linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: dead})
 			}
-			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(41)}, Remote: at(v4, a)})
+			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(41)}, Remote: addrPortOf(v4, a)})
 			for p := (rawio.Packet{}); len(p.Data) != 41; {
 				p.Release()
 				p = linktest.ReadPackets(t, a, 1)[0]
@@ -159,13 +160,14 @@ func TestPeerGone(t *testing.T) {
 }
 
 func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
-	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	check.That(t, len(a.LocalAddrs()) == 1 && a.LocalAddrs()[0] == at(v4, a), "of a bound link: %v", a.LocalAddrs())
-	b := open(t, udp.Config{Port: udp.AnyPort})
+	a := openLink(t, udp.Config{Local: v4, Port: udp.AnyPort})
+	check.That(t, len(a.LocalAddrs()) == 1 && a.LocalAddrs()[0] == addrPortOf(v4, a), "of a bound link: %v",
+		a.LocalAddrs())
+	b := openLink(t, udp.Config{Port: udp.AnyPort})
 	got := b.LocalAddrs()
 	check.That(t, len(got) != 0 && got[len(got)-1].Addr().IsLoopback() && got[0].Port() == b.Port(),
 		"of an unbound link: %v, want the loopback addresses last", got)
-	ip4 := open(t, udp.Config{Local: netip.IPv4Unspecified(), Port: udp.AnyPort}).LocalAddrs()
+	ip4 := openLink(t, udp.Config{Local: netip.IPv4Unspecified(), Port: udp.AnyPort}).LocalAddrs()
 	check.Equal(t, "whether a link of IPv4 has addresses", len(ip4) > 0, true)
 	for _, a := range ip4 {
 		check.That(t, a.Addr().Is4() && !a.Addr().IsUnspecified(), "of a link of IPv4: %v", a)

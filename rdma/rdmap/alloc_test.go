@@ -41,13 +41,13 @@ func newLoop(t testing.TB, cq rdmap.CQ) *loop {
 	return l
 }
 
-// run moves all segments.
-func (l *loop) run() {
-	for l.move(l.A, l.B) || l.move(l.B, l.A) {
+// moveAll moves all segments.
+func (l *loop) moveAll() {
+	for l.moveOne(l.A, l.B) || l.moveOne(l.B, l.A) {
 	}
 }
 
-func (l *loop) move(from, to *rdmaptest.End) bool {
+func (l *loop) moveOne(from, to *rdmaptest.End) bool {
 	s := &l.seg
 	if !from.QP.Stream().NextSegment(from.Size, s) {
 		return false
@@ -87,7 +87,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			must.OK(t, l.A.QP.PostSend(&reqs[i]))
 			now += rawio.Time(10 * time.Microsecond) // the first waits for 70 and the last for 10
 		}
-		l.run()
+		l.moveAll()
 	}
 	round() // queues grow to their size
 	check.Equal(t, "allocations for 8 messages", testing.AllocsPerRun(200, round), 0)
@@ -125,7 +125,7 @@ func benchmarkSend64(b *testing.B, took *rdmap.Latency) {
 		if l.B.QP.PostRecv(&recv) != nil || l.A.QP.PostSend(&send) != nil {
 			b.Fatal("post")
 		}
-		l.run()
+		l.moveAll()
 	}
 }
 
@@ -143,7 +143,7 @@ func BenchmarkRead1M(b *testing.B) {
 		if l.A.QP.PostSend(&wr) != nil {
 			b.Fatal("post")
 		}
-		l.run()
+		l.moveAll()
 	}
 }
 

@@ -39,7 +39,7 @@ func TestAtomicRequestHeader(t *testing.T) {
 	} {
 		var b [rdmap.AtomicRequestLen]byte
 		row.r.Put(&b)
-		rdmaptest.Same(t, row.name, b[:], unhex(t, row.want))
+		rdmaptest.Same(t, row.name, b[:], parseHex(t, row.want))
 		got, ok := rdmap.ParseAtomicRequest(&b)
 		if !row.r.Op.Swap {
 			row.r.Op.Compare, row.r.Op.CompareMask = 0, 0
@@ -64,7 +64,7 @@ func TestAtomicResponseHeader(t *testing.T) {
 	r := rdmap.AtomicResponse{ID: 0x01020304, Original: 0x1112131415161718}
 	var b [rdmap.AtomicResponseLen]byte
 	r.Put(&b)
-	rdmaptest.Same(t, "header", b[:], unhex(t, "010203041112131415161718"))
+	rdmaptest.Same(t, "header", b[:], parseHex(t, "010203041112131415161718"))
 	check.Equal(t, "what was parsed", rdmap.ParseAtomicResponse(&b), r)
 }
 
@@ -145,7 +145,7 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	(&rdmap.AtomicRequest{STag: x.STag(), TO: x.Base()}).Put(&b)
 	e.Inject(rdmaptest.Untagged(1, 1, [5]byte{0x4A}, 0, true, b[:]), rdmaptest.ReadSegment(2, 0, 0, 0),
 		rdmaptest.Untagged(1, 3, [5]byte{0x4A}, 0, true, b[:]))
-	tm, _ := e.LastWord()
+	tm, _ := e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
 
@@ -374,7 +374,7 @@ func TestAtomicErrors(t *testing.T) {
 			e.CutAll()
 			seg := row.seg(e, r)
 			e.Inject(seg)
-			tm, _ := e.LastWord()
+			tm, _ := e.LastTerminate()
 			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code,
 				"Terminate says %v", &tm)
 			// req 7306-8.1-2: DDP header and length are quoted, no RDMA header.
@@ -405,7 +405,7 @@ func TestAtomicOnAFailingDevice(t *testing.T) {
 		Access: ddp.RemoteAtomic}))(t)
 	p.A.Post(rdmaptest.Atomic(0, r, 0, rdmap.FetchAdd(1)))
 	p.Run()
-	tm, _ := p.B.LastWord()
+	tm, _ := p.B.LastTerminate()
 	check.That(t, tm.EType == rdmap.RemoteOperation && tm.Code == rdmap.CodeCatastrophic, "Terminate %v", &tm)
 	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(),
 		rdmap.WC{ID: 0, Status: rdmap.StatusRemOpErr, Opcode: rdmap.WCAtomic})
@@ -419,7 +419,7 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	r, mem := p.B.Memory(8, ddp.RemoteAtomic)
 	p.A.Post(rdmaptest.Atomic(0, r, 0, rdmap.FetchAdd(0))) // req 7306-1.1-4: the probe
 	p.Run()
-	tm, _ := p.B.LastWord()
+	tm, _ := p.B.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteOperation &&
 		tm.Code == rdmap.CodeUnexpectedOpcode, "Terminate %v", &tm)
 	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(),
@@ -434,7 +434,7 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	e.Inject(rdmaptest.ReadSegment(1, read.STag(), read.Base(), 8))
 	check.Equal(t, "an RDMA Read is refused too", e.QP.QueuedReads(), 1)
 	e.Inject(rdmaptest.Untagged(3, 1, [5]byte{0x4B}, 0, true, nil))
-	tm, _ = e.LastWord()
+	tm, _ = e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeInvalidQN, "Terminate %v", &tm)
 }
 
@@ -443,6 +443,6 @@ func TestAtomicsNeedORD(t *testing.T) {
 	e.QP.Start()
 	check.Equal(t, "ORD 0", e.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRAtomic}), rdmap.ErrNoReads)
 	e.Inject(rdmaptest.Untagged(3, 1, [5]byte{0x4B}, 0, true, make([]byte, 12)))
-	tm, _ := e.LastWord()
+	tm, _ := e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-func unhex(t *testing.T, s string) []byte {
+func parseHex(t *testing.T, s string) []byte {
 	t.Helper()
 	return must.Get(hex.DecodeString(s))(t)
 }
@@ -40,7 +40,8 @@ func TestReadRequestHeader(t *testing.T) {
 		SrcTO: 0x4142434445464748}
 	var b [rdmap.ReadRequestLen]byte
 	r.Put(&b)
-	rdmaptest.Same(t, "header", b[:], unhex(t, "01020304"+"1112131415161718"+"21222324"+"31323334"+"4142434445464748"))
+	rdmaptest.Same(t, "header", b[:], parseHex(t, "01020304"+"1112131415161718"+"21222324"+"31323334"+
+		"4142434445464748"))
 	check.Equal(t, "what was parsed", rdmap.ParseReadRequest(&b), r)
 	// req 5040-4.8-16: advanced by what was sent, STags unchanged.
 	check.Equal(t, "after the advance", rdmap.Advance(r, 0x20000000),
@@ -69,7 +70,7 @@ func TestTerminateCodec(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := row.t.Append(nil)
-			rdmaptest.Same(t, "encoded", b, unhex(t, row.hex))
+			rdmaptest.Same(t, "encoded", b, parseHex(t, row.hex))
 			check.That(t, len(b) <= rdmap.MaxTerminateLen, "%d octets", len(b))
 			got, err := rdmap.ParseTerminate(b)
 			check.That(t, err == nil && got == row.t, "parsed %+v, %v", got, err)
@@ -80,7 +81,7 @@ func TestTerminateCodec(t *testing.T) {
 		})
 	}
 	// req 5040-4.8-11: reserved bits are ignored.
-	got, err := rdmap.ParseTerminate(unhex(t, "02051fff"))
+	got, err := rdmap.ParseTerminate(parseHex(t, "02051fff"))
 	check.That(t, err == nil && got == (rdmap.Terminate{EType: rdmap.RemoteOperation, Code: rdmap.CodeInvalidVersion}),
 		"reserved bits set: %+v, %v", got, err)
 	// req 5040-7.1-2: header fields left in place as zeros do no harm.

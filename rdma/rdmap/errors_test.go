@@ -179,7 +179,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			s.E.Inject(rdmaptest.Untagged(9, 1, [5]byte{0x43}, 0, true, nil),
 				rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil))
 			// untagged, queue 2: req 5040-5.4-1
-			tm, raw := s.E.LastWord()
+			tm, raw := s.E.LastTerminate()
 			// never of the lower layer: req 5040-4.8-17
 			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code,
 				"Terminate says %v", &tm)
@@ -291,7 +291,7 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 		p.B.QP.State(), p.B.Failures)
 	check.Equal(t, "PostSend", p.B.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrState)
 	rdmaptest.Wants(t, "while its memory is in use", p.B.SCQ.Take())
-	p.B.LastWord()
+	p.B.LastTerminate()
 	var whole int
 	for _, s := range p.B.Log {
 		if ddp.Control(s[0]).Last() {
@@ -326,7 +326,7 @@ func TestSourceRevokedUnderARequest(t *testing.T) {
 		}
 		src.Invalidate()
 		p.Run()
-		tm, _ := p.A.LastWord()
+		tm, _ := p.A.LastTerminate()
 		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.LocalCatastrophic}),
 			"begun %v: Terminate %+v", begun, tm)
 		rdmaptest.Wants(t, "sends", p.A.SCQ.Take(),
@@ -353,7 +353,7 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 		}
 		src.Invalidate()
 		p.Run()
-		tm, _ := p.B.LastWord()
+		tm, _ := p.B.LastTerminate()
 		n := uint64(86 * cut)
 		want := rdmap.ReadRequest{sink.STag(), sink.Base() + n, uint32(300 - n), src.STag(), src.Base() + n}
 		check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection &&
@@ -380,7 +380,7 @@ func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
 	for _, wc := range s.E.RCQ.Take() {
 		check.That(t, wc.Status != rdmap.StatusSuccess, "delivered: %+v", wc)
 	}
-	tm, _ := s.E.LastWord()
+	tm, _ := s.E.LastTerminate()
 	check.That(t, tm.EType == rdmap.RemoteProtection && tm.Code == rdmap.CodeAccess, "the Terminate says %v", &tm)
 }
 
@@ -419,7 +419,7 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 			s.E.CutAll()
 			s.E.Unacked = len(s.E.Log)
 			s.E.Ack()
-			tm, _ := s.E.LastWord()
+			tm, _ := s.E.LastTerminate()
 			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == row.etype && tm.Code == row.code && tm.HasDDP &&
 				tm.HasRDMA == (row.etype == rdmap.RemoteProtection), "Terminate %+v", tm)
 			rdmaptest.Same(t, "quoted DDP header", tm.DDP[:], seg[:18])
@@ -457,6 +457,6 @@ func TestFirstErrorCountsWhileItsTerminateWaits(t *testing.T) {
 	e.QP.Stream().HalfClosed() // which is no news either
 	check.That(t, e.QP.Err() == first && len(e.Failures) == 1 && e.ClosedBy == 0,
 		"%v, reported %d times, and %d times that the peer has closed", e.QP.Err(), len(e.Failures), e.ClosedBy)
-	tm, _ := e.LastWord()
+	tm, _ := e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeNoBuffer, "the Terminate says %v", &tm)
 }

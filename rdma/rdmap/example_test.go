@@ -28,8 +28,8 @@ func (side) Detach() bool                  { return false }
 func (side) Failed(err *rdmap.StreamError) { fmt.Println(err) }
 func (side) PeerClosed()                   {}
 
-// carry moves the segments of one stream to the other.
-func carry(from, to *ddp.Stream) {
+// moveSegments moves the segments of one stream to the other.
+func moveSegments(from, to *ddp.Stream) {
 	var s ddp.Segment
 	for from.NextSegment(1400, &s) {
 		b := append(append(append([]byte(nil), s.Header[:s.HeaderLen]...), s.Body[0]...), s.Body[1]...)
@@ -79,9 +79,9 @@ func Example() {
 		RemoteSTag: advertised.STag()}))
 	must(client.PostSend(&rdmap.SendWR{ID: 3, Op: rdmap.WRSendInv, Flags: rdmap.Fence,
 		InvalidateSTag: advertised.STag()}))
-	carry(client.Stream(), server.Stream()) // Write and Read Request
-	carry(server.Stream(), client.Stream()) // Read Response
-	carry(client.Stream(), server.Stream()) // Send
+	moveSegments(client.Stream(), server.Stream()) // Write and Read Request
+	moveSegments(server.Stream(), client.Stream()) // Read Response
+	moveSegments(client.Stream(), server.Stream()) // Send
 	fmt.Printf("server has %q, client has %q, the STag is valid: %v\n", memory[:5], back[:5], advertised.Valid())
 	// Output:
 	// client: RDMA Write 1: success

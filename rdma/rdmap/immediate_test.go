@@ -156,7 +156,7 @@ func TestWriteWithImmediateFails(t *testing.T) {
 		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWriteImm, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 30)}})
 		src.Invalidate()
 		p.Run()
-		tm, _ := p.A.LastWord()
+		tm, _ := p.A.LastTerminate()
 		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.LocalCatastrophic}) &&
 			len(p.A.Log) == 1, "Terminate %+v, %d messages", tm, len(p.A.Log))
 		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(),
@@ -237,7 +237,7 @@ func TestImmediateDataErrors(t *testing.T) {
 			e.Recv(1, r, 0, 3) // shorter than Immediate Data
 			e.Recv(2, r, 3, 13)
 			e.Inject(row.seg)
-			tm, _ := e.LastWord()
+			tm, _ := e.LastTerminate()
 			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code,
 				"Terminate says %v", &tm)
 			// req 7306-8.1-2

@@ -163,7 +163,7 @@ func TestRemoteInvalidation(t *testing.T) {
 			check.That(t, r.Valid() != row.gone, "valid: %v", r.Valid())
 			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA
 			// header.
-			tm, _ := p.B.LastWord()
+			tm, _ := p.B.LastTerminate()
 			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection &&
 				tm.Code == rdmap.CodeCannotInvalidate && tm.HasLength && tm.HasDDP && !tm.HasRDMA, "Terminate %+v", tm)
 			rdmaptest.Same(t, "quoted header", tm.DDP[:], p.A.Log[0])

@@ -108,7 +108,7 @@ func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 		cause := errors.New("because")
 		p.A.QP.Refuse(code, cause)
 		p.Run()
-		tm, raw := p.A.LastWord()
+		tm, raw := p.A.LastTerminate()
 		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code}) && len(p.A.Log) == 1,
 			"Terminate %+v, %d messages", tm, len(p.A.Log))
 		rdmaptest.Same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})

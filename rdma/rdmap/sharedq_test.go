@@ -38,7 +38,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	p.Run()
 	rdmaptest.Wants(t, "receives", p.B.RCQ.Take(), rdmap.WC{ID: 200, Opcode: rdmap.WCRecv},
 		rdmap.WC{ID: 201, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 202, Opcode: rdmap.WCRecv})
-	tm, _ := p.B.LastWord()
+	tm, _ := p.B.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
 

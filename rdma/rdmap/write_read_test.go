@@ -167,7 +167,7 @@ func TestIRDLimitsInboundReads(t *testing.T) {
 	e.Inject(rdmaptest.Untagged(1, 3, [5]byte{0x41}, 0, true, b[:]))
 	must.That(t, len(e.Failures) == 0, "%v", e.Failures)
 	e.Inject(rdmaptest.Untagged(1, 4, [5]byte{0x41}, 0, true, b[:]))
-	tm, _ := e.LastWord()
+	tm, _ := e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.EType == rdmap.EType(ddp.TypeUntagged) &&
 		tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
@@ -180,12 +180,12 @@ func TestNoReadsAllowed(t *testing.T) {
 		e.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 1)}}), rdmap.ErrNoReads)
 	var b [rdmap.ReadRequestLen]byte
 	e.Inject(rdmaptest.Untagged(1, 1, [5]byte{0x41}, 0, true, b[:]))
-	tm, _ := e.LastWord()
+	tm, _ := e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeNoBuffer, "IRD 0: Terminate %v", &tm)
 	e = rdmaptest.NewEnd(t, 1, func(c *rdmap.Config) { c.IRD, c.ORD = 0, 0 })
 	e.QP.Start()
 	e.Inject(rdmaptest.Tagged(0x42, 5, 0, true, []byte("x")))
-	tm, _ = e.LastWord()
+	tm, _ = e.LastTerminate()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeInvalidSTag,
 		"a Read Response with ORD 0: Terminate %v", &tm)
 }
@@ -315,7 +315,7 @@ func TestReadSizeTakesAllOf32Bits(t *testing.T) {
 		s.E.Inject(rdmaptest.ReadSegment(1, s.Read.STag(), s.Read.Base(), n))
 		s.E.CutAll()
 		if n > 100 { // in octets: beyond the source buffer, which a smaller unit would not tell
-			tm, _ := s.E.LastWord()
+			tm, _ := s.E.LastTerminate()
 			check.That(t, tm.Code == rdmap.CodeBounds, "a Read of %d octets of a buffer of 100: %v", n, &tm)
 		} else if rdmaptest.Messages(t, s.E.Log) != 1 || len(s.E.Failures) != 0 {
 			t.Errorf("a Read of %d octets is not answered", n)

@@ -117,11 +117,11 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 		check.Equal(t, "something is sent after the ABORT", len(l.Flush()), 0)
 	})
 	t.Run("received", func(t *testing.T) {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		p := &sctptest.Placer{}
 		l.Host.Placer = p
 		l.Listen(nil)
-		l.Shake()
+		l.Handshake()
 		// req 9260-3.3.7-4
 		l.Expect(l.Send(l.Tag, l.Data("place before"), wire.AppendAbort(nil, false), l.Data("place behind")), "")
 		l.InState(assoc.Closed)
@@ -142,11 +142,11 @@ func (*liar) Acked(rawio.Time, wire.StreamID, uint64) {}
 
 // liarLab has an established association whose Source lies from now on.
 func liarLab(t *testing.T) *sctptest.Lab {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	source := new(liar)
 	l.Host.Source = source
 	l.Listen(nil)
-	l.Shake()
+	l.Handshake()
 	source.lies = true
 	t.Cleanup(invariant.TolerateInTest())
 	return l
@@ -187,11 +187,11 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 		})
 	}
 	t.Run("in the middle of a packet", func(t *testing.T) {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		p := &sctptest.Placer{}
 		l.Host.Placer = p
 		l.Listen(nil)
-		l.Shake()
+		l.Handshake()
 		p.Meet = func() {
 			l.A.Break(&assoc.InternalError{})
 			l.A.Break(&assoc.InternalError{Where: "the consequences"})

@@ -347,7 +347,7 @@ func TestWhichReturnsCount(t *testing.T) {
 			}
 			return out
 		}
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Peer = netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
 		local := netip.AddrPort{}
 		if row.local != "" {
@@ -420,7 +420,7 @@ func TestRefusalThatEnds(t *testing.T) {
 
 // A path that has got another source is not away any more: that the first returns is no news of it.
 func TestReturnOfASourceThatAPathHasLeft(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.Addrs = addrs("10.0.0.1 10.0.0.2")
 	l.Dial(&assoc.Config{LocalAddrs: l.Host.Addrs, HeartbeatInterval: time.Hour}, netip.AddrPort{}, l.Peer)
 	l.ReadInit()

@@ -69,11 +69,11 @@ func TestAnnouncedAddresses(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			check.Equal(t, "where the INIT leaves from", a.LocalAddr().Addr(), netip.MustParseAddr(row.from))
 			check.Slice(t, "INIT lists", listed(t, l.Flush()[0], wire.ChunkInit), addrs(row.want))
-			l = sctptest.Bare(t)
+			l = sctptest.NewLab(t)
 			l.Listen(cfg)
 			l.Host.Addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
 			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, sctptest.InitChunk(1, 1))[0],
@@ -134,14 +134,14 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 			if row.own != "" {
 				own = netip.AddrPortFrom(addrs(row.own)[0], 0)
 			}
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			l.Peer, l.Host.Addr = peer, own
 			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			init, _ := wire.AsInit(sctptest.ChunkOf(l.Flush()[0], wire.ChunkInit))
 			l.Send(init.Tag(), sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
 			check("initiator", a)
 
-			l = sctptest.Bare(t)
+			l = sctptest.NewLab(t)
 			l.Peer, l.Host.Addr = peer, own
 			l.Listen(cfg)
 			l.Initiate(params...)
@@ -166,7 +166,7 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"IPv6 only", "2001:db8::1", "2001:db8::9", "000c00060006"},
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
 	} {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Dial(&assoc.Config{LocalAddrs: addrs(row.own)}, netip.AddrPort{},
 			netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0))
 		check.Equal(t, row.name, types(l.Flush()[0]), row.want)
@@ -187,12 +187,12 @@ func TestSupportedAddressTypes(t *testing.T) {
 		// req 9260-3.3.2.1.5-3
 		{"host names only: ignored", odd, "10.0.0.1 10.1.0.1 2001:db8::1"},
 	} {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
 		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, sctptest.InitChunk(1, 1, row.params))[0],
 			wire.ChunkInitAck), addrs(row.want))
 	}
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1 2001:db8:1::1")})
 	ack := l.Post(netip.MustParseAddrPort("[2001:db8::9]:0"), 0, sctptest.InitChunk(1, 1, v6))[0].Pkt
 	check.Slice(t, "IPv6, asked for over IPv6", listed(t, ack, wire.ChunkInitAck), addrs("2001:db8::1 2001:db8:1::1"))
@@ -212,7 +212,7 @@ func TestSourceOfEachPath(t *testing.T) {
 		{"of the same family", "10.1.0.1 2001:db8::1", "2001:db8:1::9 10.2.0.9", "2001:db8::1 10.1.0.1"},
 		{"peers of a family that there is not are left out", "10.1.0.1 10.2.0.1", "2001:db8::9 10.1.0.9", "10.1.0.1"},
 	} {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		var to []netip.AddrPort
 		for _, p := range addrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
@@ -226,7 +226,7 @@ func TestSourceOfEachPath(t *testing.T) {
 		}
 		check.Slice(t, row.name, got, addrs(row.want))
 	}
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, sctptest.PortB,
 		netip.AddrPort{},
 		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, sctptest.PortA)
@@ -237,7 +237,7 @@ func TestSourceOfEachPath(t *testing.T) {
 // A peer that does not answer is tried from each own address that may reach it and is as near as
 // the first, in turn.
 func TestSourcesTakeTurns(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")},
 		netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
 	var got []netip.Addr
@@ -349,7 +349,7 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 
 func TestInitToAnAddressOfAnotherEndpoint(t *testing.T) {
 	// req 9260-8.4-4: nobody listens there, though on this port.
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1")})
 	l.Host.Addr = netip.MustParseAddrPort("10.2.0.1:0")
 	l.Expect(l.Send(0, sctptest.InitChunk(1, 1)), "ABORT")
@@ -374,7 +374,7 @@ func TestFirstPrimaryPath(t *testing.T) {
 		{"the second is answered from an address that nobody gave", 1, third, second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			a := l.Dial(nil, l.Host.Addr, first, second)
 			l.Flush()
 			for range row.lost {
@@ -408,7 +408,7 @@ func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
 func TestListedAddressesShareThePort(t *testing.T) {
 	// req 9260-3.3.2.1-3: those of the INIT, with the packet's source, which it does not list.
 	second, third := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("[2001:db8::3]:0")
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 2001:db8::1")})
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, third.Addr()))
 	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -434,7 +434,7 @@ func TestListedAddressesShareThePort(t *testing.T) {
 
 func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
 	host := wire.AppendParam(nil, wire.ParamHostName, []byte("h\x00"))
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(nil)
 	from := netip.MustParseAddrPort("10.0.0.44:0")
 	out := l.Post(from, 0, sctptest.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))

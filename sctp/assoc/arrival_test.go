@@ -37,10 +37,10 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 		{"a cookie that nobody has signed: not", func(l *sctptest.Lab) uint32 { return l.Tag }, wire.AppendCookieEcho(nil, make([]byte, 300)), 9899},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:9899")
 			l.Listen(quiet)
-			l.Shake()
+			l.Handshake()
 			l.Deliver(at("10.0.0.9:4444"), sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag(l), row.pkt))
 			check.Equal(t, "port", portOf(l.A, 0), row.want)
 		})
@@ -51,7 +51,7 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 // the port of the packet that it answers.
 func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	// req 6951-5.4-4
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.Addr = at("10.0.0.1:9899")
 	l.Listen(quiet)
 	to := func(from string, pkt []byte) (list []netip.AddrPort) {
@@ -104,7 +104,7 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	}
 	got := portOf(l.A, 0)
 	check.That(t, got == 0, "port %d after an INIT", got) // an INIT has no tag
-	blue := sctptest.Bare(t)
+	blue := sctptest.NewLab(t)
 	blue.Host.Addr = at("10.0.0.1:9899")
 	l = blue
 	list := to("10.0.0.9:1001", sctptest.Packet(sctptest.PortA, sctptest.PortB, 7, sctptest.DataChunk(1, 0, 0, "x")))
@@ -114,7 +114,7 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 // Each address of the peer has a port of its own.
 func TestPortsAreOfAddresses(t *testing.T) {
 	// req 6951-5.1-3
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:1001")
 	l.Listen(quiet)
 	second := at("10.0.1.9:2002")
@@ -131,7 +131,7 @@ func TestPortsAreOfAddresses(t *testing.T) {
 
 // A NAT gives the association other ports while data flows, on either side.
 func TestRebindingUnderTraffic(t *testing.T) {
-	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
 	a, b := r.Join(quiet, quiet)
 	var want [2][]byte
 	for i := range 20 {
@@ -164,7 +164,7 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 		{"ends, not searched for", sctptest.UDP, false, 0, 1480, 1472},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewRoad(t, row.addrs, 1500, simnet.Params{MTU: 1500})
+			r := sctptest.NewJumboPair(t, row.addrs, 1500, simnet.Params{MTU: 1500})
 			cfg := &assoc.Config{HeartbeatInterval: -1, DisablePMTUD: !row.search}
 			a, b := r.Join(cfg, quiet)
 			r.Run(time.Second)
@@ -199,7 +199,7 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 
 // It may begin while a probe is under way: that is sent again in the size it then has.
 func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
-	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{MTU: 1500})
+	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{MTU: 1500})
 	a, _ := r.Join(quiet, quiet)
 	r.Run(sctptest.RoundTrip) // the base size is confirmed and the largest under way
 	for i := range r.Hosts {
@@ -217,10 +217,10 @@ func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
 
 // ICMP reports about encapsulated packets, which the link has taken out of their UDP headers.
 func TestReportsAboutEncapsulatedPackets(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:9899")
 	l.Listen(quiet)
-	l.Shake()
+	l.Handshake()
 	report := func(kind rawio.Kind, mtu int, quote []byte) {
 		p := rawio.Packet{Kind: kind, MTU: mtu, Data: quote, Local: l.Host.Addr, Remote: l.Peer}
 		l.Host.Receive(l.Now, &p)
@@ -242,7 +242,7 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 // Nothing but HEARTBEATs keeps a NAT's state alive on an idle path.
 func TestIdlePathsKeepTheNATsState(t *testing.T) {
 	// req 6951-3.2-3
-	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Join(nil, quiet)
 	r.Run(time.Second)
 	n := len(r.Sent)
@@ -260,7 +260,7 @@ func TestIdlePathsKeepTheNATsState(t *testing.T) {
 // A single-homed association names no addresses: a NAT would have to translate them.
 func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 	// req 6951-3.2-1, 6951-5.7-1
-	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Join(nil, nil)
 	seen := 0
 	for _, c := range r.Sent {
@@ -284,7 +284,7 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 // The user says which port each address of the peer has at first, and which has none.
 func TestPortsAreTheUsersChoice(t *testing.T) {
 	// req 6951-6.1-1
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	remotes := []netip.AddrPort{at("10.0.0.9:1001"), at("10.0.1.9:0"), at("10.0.2.9:2002")}
 	a := l.Dial(quiet, l.Host.Addr, remotes...)
 	seen := make(map[netip.AddrPort]bool)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestInitCollisionInCookieWait(t *testing.T) {
-	j := sctptest.NewJar(t, &assoc.Config{OutStreams: 6, InStreams: 12})
+	j := sctptest.NewCookieLab(t, &assoc.Config{OutStreams: 6, InStreams: 12})
 	j.Connect()
 	deadline, tsn := j.A.NextTimeout(), j.HostTSN
 	init, _ := wire.AsInit(wire.Chunk(sctptest.InitChunk(0x55667788, 900)))
@@ -31,7 +31,7 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 	check.That(t, until == j.Now.Add(time.Minute), "a cookie may come back until %v", until) // it names the own tag
 	check.Equal(t, "the cookie was made at", j.A.CookieMade(), j.Now)
 
-	j = sctptest.NewJar(t, nil)
+	j = sctptest.NewCookieLab(t, nil)
 	j.Connect()
 	j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, j.Tag,
 		sctptest.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
@@ -45,7 +45,7 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 
 func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
 	second, stranger := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("10.0.0.66:0")
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Dial(nil, l.Host.Addr, l.Peer, second)
 	l.Collect()
 	init := sctptest.InitChunk(5, 5, wire.AppendAddressParam(nil, l.Peer.Addr()),
@@ -59,7 +59,7 @@ func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
 	l.InState(assoc.Established)
 	check.That(t, l.A.Stats().Primary == 1 && l.A.NumPaths() == 2, "path %d of %d is the primary one",
 		l.A.Stats().Primary, l.A.NumPaths())
-	l = sctptest.Bare(t)
+	l = sctptest.NewLab(t)
 	l.Host.Adopt(must.Get(l.Host.Endpoint.Connect(l.Now, nil, sctptest.PortB, l.Host.Addr,
 		[]netip.AddrPort{l.Peer, second}, sctptest.PortA))(t))
 	l.Collect()

@@ -199,7 +199,7 @@ func TestConfigRanges(t *testing.T) {
 }
 
 func TestWhatTheCookieHolds(t *testing.T) {
-	j := sctptest.NewJar(t, &assoc.Config{CookieLife: 17 * time.Second})
+	j := sctptest.NewCookieLab(t, &assoc.Config{CookieLife: 17 * time.Second})
 	ack, c := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 	// req 9260-5.1.3-2
 	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == sctptest.PortB &&
@@ -271,7 +271,7 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 	// req 9260-5.1.3-5: who sends an INIT for somebody else's association gets a cookie that has
 	// its tie-tags, which are random, and not the tags that would let it send packets.
-	j := sctptest.NewJar(t, nil)
+	j := sctptest.NewCookieLab(t, nil)
 	_, first := j.Answer(sctptest.InitChunk(0xaabbccdd, 1))
 	j.Accept(&first)
 	j.SendInit(sctptest.InitChunk(0x01020304, 2))
@@ -284,13 +284,13 @@ func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 func TestTieTagsByState(t *testing.T) {
 	other := sctptest.InitChunk(0x55667788, 3)
 	t.Run("COOKIE-WAIT: 0", func(t *testing.T) {
-		j := sctptest.NewJar(t, nil)
+		j := sctptest.NewCookieLab(t, nil)
 		j.Connect()
 		_, c := j.SendInit(other)
 		check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.2-9
 	})
 	t.Run("COOKIE-ECHOED: random, the same in TCB and cookie", func(t *testing.T) {
-		j := sctptest.NewJar(t, nil)
+		j := sctptest.NewCookieLab(t, nil)
 		j.Connect()
 		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, j.Tag,
 			sctptest.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
@@ -303,7 +303,7 @@ func TestTieTagsByState(t *testing.T) {
 		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})
 	t.Run("ESTABLISHED: random, and the TCB knows them again", func(t *testing.T) {
-		j := sctptest.NewJar(t, &assoc.Config{OutStreams: 3, InStreams: 4})
+		j := sctptest.NewCookieLab(t, &assoc.Config{OutStreams: 3, InStreams: 4})
 		_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 		j.Accept(&first)
 		ack, c := j.SendInit(other)

@@ -16,11 +16,11 @@ import (
 )
 
 func TestPlacerVerdicts(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	p := &sctptest.Placer{}
 	l.Host.Placer = p
 	l.Listen(&assoc.Config{HeartbeatInterval: -1})
-	l.Shake()
+	l.Handshake()
 	window := l.A.Stats().RecvWindow
 
 	l.Send(l.Tag, l.Data("place me"))
@@ -172,7 +172,7 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 	for seed := range int64(8) {
 		rnd := rand.New(rand.NewSource(seed))
 		w, a, b := sctptest.Pair(t, nil, nil)
-		w.Judge = func(int, wire.Packet) (int, time.Duration) {
+		w.Filter = func(int, wire.Packet) (int, time.Duration) {
 			delay := time.Duration(rnd.Intn(30)) * time.Millisecond
 			switch n := rnd.Intn(100); {
 			case n < 10:
@@ -415,11 +415,11 @@ func TestDataOutsideTheWindowIsNotPlaced(t *testing.T) {
 		{"no gap block reaches its TSN", 1 << 16, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			p := new(asked)
 			l.Host.Placer = p
 			l.Listen(&assoc.Config{RecvBuffer: 1500})
-			l.Shake()
+			l.Handshake()
 			if row.full {
 				l.Send(l.Tag, l.Data(string(make([]byte, 1000))), l.Data(string(make([]byte, 400))))
 				l.Send(l.Tag, l.Data(string(make([]byte, 100))))

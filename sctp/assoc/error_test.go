@@ -47,7 +47,7 @@ func TestUnknownChunksByTheirHighBits(t *testing.T) {
 
 // Of unknown parameters only so many are reported, however many there are.
 func TestManyUnknownParameters(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(nil)
 	var list [][]byte
 	for i := range 12 {
@@ -83,7 +83,7 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 	} {
 		unknown := wire.AppendParam(nil, row.typ, []byte("abc"))
 		t.Run("INIT, "+row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			l.Listen(nil)
 			out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, unknown, after)) // req 9260-3.2.1-8
 			l.Expect(out, "INIT ACK")

@@ -51,7 +51,7 @@ func definedFlags(t wire.ChunkType) uint8 {
 func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
 	// req 9260-3.2-6, 9260-3.3.2-5, 9260-3.3.1-2
 	w, _, _ := sctptest.Life(t, nil)
-	w.Each(func(_ sctptest.Sighting, c wire.Chunk) {
+	w.Each(func(_ sctptest.Capture, c wire.Chunk) {
 		check.That(t, c.Flags()&^definedFlags(c.Type()) == 0, "%v with flags %#x", c.Type(), c.Flags())
 	})
 	sctptest.Life(t, func(pkt wire.Packet) { // all of them set on the way: the same life
@@ -65,7 +65,7 @@ func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
 func TestSetupChunksOfALife(t *testing.T) {
 	w, _, _ := sctptest.Life(t, nil)
 	var extensions []byte // the chunk types announced
-	w.Each(func(_ sctptest.Sighting, c wire.Chunk) {
+	w.Each(func(_ sctptest.Capture, c wire.Chunk) {
 		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {
 			indication := []byte{0xc0, 0x06, 0, 8, 0, 0, 0, 3}
 			// req 5061-4.2.6-4, 5061-4.2.7-3
@@ -126,7 +126,7 @@ func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
 		w := sctptest.NewWorld(t)
 		w.Hosts[0].Source = &endless{}
 		w.Listen(nil)
-		w.Judge = sctptest.Lose(wire.ChunkCookieAck, 3)
+		w.Filter = sctptest.Lose(wire.ChunkCookieAck, 3)
 		a := w.Connect(nil)
 		w.Run(4 * time.Second)
 		must.Equal(t, "state", a.State(), assoc.CookieEchoed)
@@ -144,7 +144,7 @@ func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
 			"%d packets with DATA, the first not with the COOKIE ACK that arrives", len(data))
 	})
 	t.Run("responder", func(t *testing.T) {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Host.Source = &endless{}
 		l.Listen(nil)
 		l.Initiate()

@@ -83,7 +83,7 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 	w.Connect(cfg)
 	w.Flush()
 	check(sctptest.ChunkOf(w.Sent[0].Pkt, wire.ChunkInit))
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(cfg)
 	all := [][]byte{wire.AppendParam(nil, wire.ParamForwardTSN, nil),
 		wire.AppendParam(nil, wire.ParamRandom, make([]byte, 32)),
@@ -99,7 +99,7 @@ func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
 	// req 5061-4.2-1
 	added := netip.MustParseAddr("10.7.7.7")
 	for _, typ := range []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary} {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Listen(nil)
 		l.Initiate(wire.AppendAddrRequest(nil, typ, 1, added), wire.AppendAdaptationIndication(nil, 5))
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -111,7 +111,7 @@ func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
 
 func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 	answer := func(params ...[]byte) (wire.Init, int) {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Listen(nil)
 		out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, params...))
 		l.Expect(out, "INIT ACK")

@@ -440,7 +440,7 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 	const payload = 1100 // octets: less than a full chunk at first, more than one where the MaxPacket is 980
 	tooBig := func(l *sctptest.Lab, at netip.AddrPort) {
-		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000,
+		l.DeliverPacket(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000,
 			Data: sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag), Remote: at})
 	}
 	for _, row := range []struct {
@@ -504,7 +504,7 @@ func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 		PotentiallyFailedMaxRetrans: 3})
 	beats := 0
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 100)}}))
-	l.Until(l.Now.Add(time.Hour), func(p sctptest.Posted) {
+	l.Until(l.Now.Add(time.Hour), func(p sctptest.SentPacket) {
 		if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
 			beats++
 			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
@@ -529,7 +529,7 @@ func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
 		{"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.2", true}, {"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.1", false}, {"", "10.0.0.%d:0", sctptest.IPv4[0].Addr().String(), false},
 		{"[fe80::1%eth0]:0", "[fe80::%d%%eth0]:0", "10.0.0.2", false}, {"127.0.0.1:0", "127.0.0.%d:0", "10.0.0.2", false},
 	} {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		local, _ := netip.ParseAddrPort(row.local)
 		second := netip.MustParseAddrPort(fmt.Sprintf(row.peers, 8))
 		l.Peer = netip.MustParseAddrPort(fmt.Sprintf(row.peers, 9))

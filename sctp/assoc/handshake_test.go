@@ -63,7 +63,7 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := sctptest.NewWorld(t)
 			w.Listen(nil)
-			w.Judge = sctptest.Lose(row.lost, 1)
+			w.Filter = sctptest.Lose(row.lost, 1)
 			a := w.Connect(nil)
 			w.Run(3 * time.Second)
 			must.That(t, a.State() == assoc.Established && w.Peer().State() == assoc.Established,
@@ -92,7 +92,7 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := sctptest.NewWorld(t)
 			w.Listen(nil)
-			w.Judge = sctptest.Lose(row.lost, 1000)
+			w.Filter = sctptest.Lose(row.lost, 1000)
 			a := w.Connect(&assoc.Config{MaxInitRetrans: 4, MaxInitRTO: row.most})
 			w.Run(10 * time.Minute)
 			err, down := w.Hosts[0].DownErr()
@@ -121,7 +121,7 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := sctptest.NewWorld(t)
-			w.Judge = func(from int, pkt wire.Packet) (int, time.Duration) {
+			w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
 				if from == 1 && sctptest.Has(pkt, wire.ChunkInit) {
 					return 1, row.slow
 				}
@@ -169,7 +169,7 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 }
 
 func TestConnectSendsInitAndStartsT1(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	a := l.Dial(&assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, l.Host.Addr, l.Peer)
 	out := l.Flush()
 	l.Expect(out, "INIT")
@@ -239,7 +239,7 @@ func TestSetupSentAgainMeasuresNothing(t *testing.T) {
 }
 
 func TestInitAckAnnouncesStreams(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{OutStreams: 5, InStreams: 6})
 	out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN))
 	ack := l.NoteInitAck(out[0])
@@ -280,7 +280,7 @@ func TestZeroFieldsInALateInitAckAreDiscarded(t *testing.T) {
 func TestT1RunsPerAddressAndRotates(t *testing.T) {
 	// req 9260-5.1-8
 	second := netip.MustParseAddrPort("10.0.0.10:0")
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	a := l.Dial(nil, l.Host.Addr, l.Peer, second)
 	var got []string
 	start := l.Now
@@ -309,7 +309,7 @@ func TestWhoIsNearGetsAllAtOnce(t *testing.T) {
 		}
 		var last [2]wire.TSN
 		var back [2]bool
-		w.Each(func(s sctptest.Sighting, c wire.Chunk) {
+		w.Each(func(s sctptest.Capture, c wire.Chunk) {
 			if d, err := wire.AsData(c); err == nil {
 				back[s.From] = back[s.From] || last[s.From] != 0 && d.TSN().Less(last[s.From])
 				last[s.From] = d.TSN()

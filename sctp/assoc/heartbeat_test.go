@@ -84,7 +84,7 @@ func TestBusyPathIsNotHeartbeaten(t *testing.T) {
 func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
 	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2,
 		AssocMaxRetrans: 4}, nil)
-	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
+	w.Filter = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(10 * time.Minute)
 	check.Equal(t, "HEARTBEATs", len(w.Seen(0, wire.ChunkHeartbeat)), 5)
 	if e, ok := w.Hosts[0].Event(assoc.EventPathDown); !ok || e.Path != w.Hosts[1].Addr { // req 9260-8.2-2
@@ -99,12 +99,12 @@ func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
 func TestPathComesBack(t *testing.T) {
 	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1,
 		AssocMaxRetrans: 100}, nil)
-	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
+	w.Filter = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(40 * time.Second)
 	if s := a.PathStats(0); s.State != assoc.PathInactive || s.Errors != 2 { // req 9260-8.3-5: counting stops
 		t.Fatalf("state %v, %d errors", s.State, s.Errors)
 	}
-	w.Judge = nil
+	w.Filter = nil
 	w.Run(2 * time.Minute)
 	if s := a.PathStats(0); s.State != assoc.PathActive || s.Errors != 0 { // req 9260-8.2-3
 		t.Fatalf("state %v, %d errors", s.State, s.Errors)
@@ -116,7 +116,7 @@ func TestPathComesBack(t *testing.T) {
 func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 	w, a, _ := sctptest.Pair(t, &assoc.Config{RFC9260: true, PathMaxRetrans: 2, AssocMaxRetrans: 4,
 		HeartbeatInterval: -1}, nil)
-	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
+	w.Filter = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	start := w.Now
 	w.Send(a, 0, []byte("into the void"))
 	var pathDown time.Duration
@@ -153,7 +153,7 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 	cfg := assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 2, HeartbeatInterval: 2 * time.Second}
 	t.Run("HEARTBEAT ACK", func(t *testing.T) { // req 9260-8.1-6
 		w, a, _ := sctptest.Pair(t, &cfg, nil)
-		w.Judge = loseRuns(wire.ChunkHeartbeat, 2)
+		w.Filter = loseRuns(wire.ChunkHeartbeat, 2)
 		w.Run(10 * time.Minute)
 		n := len(w.Seen(0, wire.ChunkHeartbeat))
 		check.That(t, a.State() == assoc.Established && n >= 20, "%v after %d HEARTBEATs", a.State(), n)
@@ -162,7 +162,7 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 		slow := cfg
 		slow.RTOMin, slow.RTOInitial, slow.RTOMax = 100*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 		w, a, _ := sctptest.Pair(t, &slow, nil)
-		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+		w.Filter = func(_ int, pkt wire.Packet) (int, time.Duration) {
 			if sctptest.Has(pkt, wire.ChunkHeartbeatAck) {
 				return 1, 350 * time.Millisecond
 			}
@@ -178,7 +178,7 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 		quiet := cfg
 		quiet.HeartbeatInterval = -1
 		w, a, _ := sctptest.Pair(t, &quiet, nil)
-		w.Judge = loseRuns(wire.ChunkData, 2)
+		w.Filter = loseRuns(wire.ChunkData, 2)
 		for range 10 {
 			w.Send(a, 0, []byte("x"))
 			w.Run(5 * time.Minute) // Karn: the RTO stays backed off
@@ -189,7 +189,7 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 }
 
 func TestProbesAreLimitedPerRTO(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{HeartbeatInterval: -1, HBMaxBurst: 2})
 	var list [][]byte
 	for i := range byte(5) {
@@ -242,12 +242,12 @@ func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 
 func TestHeartbeatOnTheWire(t *testing.T) {
 	second := wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.10"))
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{HeartbeatInterval: 5 * time.Second, HBMaxBurst: 8, PathMaxRetrans: 1000,
 		AssocMaxRetrans: 1000})
 	l.Initiate(second)
 	start := l.Now
-	var list []sctptest.Posted
+	var list []sctptest.SentPacket
 	var at []time.Duration
 	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
 	for l.Now.Sub(start) < time.Minute {
@@ -316,7 +316,7 @@ func TestShorterPathIsAsked(t *testing.T) {
 		{cc.NewBBR, time.Hour, sctptest.Latency, 5}} {
 		w, a, b := sctptest.Pair(t, &assoc.Config{NewController: row.controller, HeartbeatInterval: row.interval}, nil)
 		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: sctptest.Latency / 4})
-		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+		w.Filter = func(_ int, pkt wire.Packet) (int, time.Duration) {
 			if sctptest.Has(pkt, wire.ChunkHeartbeatAck) {
 				return 1, row.late
 			}

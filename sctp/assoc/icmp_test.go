@@ -165,7 +165,7 @@ func TestAnUnroutableAddressAndALostInitEndNoSetup(t *testing.T) {
 	} {
 		w := sctptest.NewMulti(t, row.n)
 		w.Listen(&assoc.Config{LocalAddrs: w.Addrs[1]})
-		w.Judge = sctptest.Lose(wire.ChunkInit, row.lost)
+		w.Filter = sctptest.Lose(wire.ChunkInit, row.lost)
 		for _, k := range row.down {
 			w.Hosts[0].Down = append(w.Hosts[0].Down, w.Addrs[0][k])
 		}

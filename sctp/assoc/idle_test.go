@@ -20,9 +20,9 @@ func TestWhoRestsForgetsNothing(t *testing.T) {
 	const stories, few = 1000, 10
 	rests, late := 0, 0
 	for seed := range int64(stories) {
-		script := sctptest.Chance(seed)
-		want := sctptest.Tell(t, script)
-		got := sctptest.Tell(t, script, func(h *sctptest.Host) {
+		script := sctptest.RandomScenario(seed)
+		want := sctptest.RunScenario(t, script)
+		got := sctptest.RunScenario(t, script, func(h *sctptest.Host) {
 			h.OnPoll = func(a *assoc.Assoc) {
 				if !a.IsIdle() && a.GoIdle() {
 					rests++

@@ -16,8 +16,8 @@ import (
 
 // fromTo returns from where to where packets go in some minutes, during which the peer answers
 // nothing, each once.
-func fromTo(l *sctptest.Lab, first ...sctptest.Posted) (list []string) {
-	note := func(p sctptest.Posted) {
+func fromTo(l *sctptest.Lab, first ...sctptest.SentPacket) (list []string) {
+	note := func(p sctptest.SentPacket) {
 		if w := p.From.Addr().String() + ">" + p.To.Addr().String(); !slices.Contains(list, w) {
 			list = append(list, w)
 		}
@@ -49,7 +49,7 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
-			judge := func(side string, l *sctptest.Lab, first ...sctptest.Posted) {
+			judge := func(side string, l *sctptest.Lab, first ...sctptest.SentPacket) {
 				t.Helper()
 				l.InState(assoc.Established)
 				check.Slice(t, side+": ways", fromTo(l, first...), row.want)
@@ -59,7 +59,7 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 				}
 			}
 			bare := func() *sctptest.Lab {
-				l := sctptest.Bare(t)
+				l := sctptest.NewLab(t)
 				l.Peer, l.Host.Addr = peer, netip.AddrPortFrom(netip.MustParseAddr(row.own), 0)
 				return l
 			}
@@ -81,7 +81,7 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 
 // onWay leaves addresses as they are, but for IPv4-mapped ones, in which answers go back the way
 // that they were asked for.
-func onWay(list []sctptest.Posted) []sctptest.Posted {
+func onWay(list []sctptest.SentPacket) []sctptest.SentPacket {
 	for i, p := range list {
 		list[i].From, list[i].To = netip.AddrPortFrom(p.From.Addr().Unmap(), 0),
 			netip.AddrPortFrom(p.To.Addr().Unmap(), 0)
@@ -119,13 +119,13 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 			[]string{"2001:db8::1>2001:db8::9", "2001:db8::1>2001:db8:1::9"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			if row.own != "" {
 				l.Host.Addrs = addrs(row.own)
 				l.Host.Addr = netip.AddrPortFrom(l.Host.Addrs[0], 0)
 			}
 			l.Dial(&assoc.Config{LocalAddrs: addrs(row.own), AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
-			var out []sctptest.Posted
+			var out []sctptest.SentPacket
 			for n := range row.inits {
 				if n > 0 {
 					l.Now = l.A.NextTimeout()
@@ -160,7 +160,7 @@ func TestInitAckOfAFamilyThatWasNotAsked(t *testing.T) {
 // A peer that lists both families restarts, and lists them again. What it knows afterwards is
 // where its INIT went.
 func TestRestartOfADualStackPeer(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{AssocMaxRetrans: 1000})
 	both := addressParams(addrs("10.0.0.9 10.1.0.9 2001:db8::9"))
 	l.Initiate(both...)
@@ -190,7 +190,7 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 		{"by one of the other family, which lists this one", []netip.AddrPort{six}, four, []string{"2001:db8::1>2001:db8::9"}, six},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			l.Host.Addrs = addrs("10.0.0.1 2001:db8::1")
 			l.Dial(&assoc.Config{AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
 			l.ReadInit()
@@ -208,7 +208,7 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 // A peer that restarts from a place where less of this host means anything is told less, and known
 // less by.
 func TestRestartFromElsewhere(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.Addrs = addrs("10.0.0.1 198.51.100.1")
 	l.Listen(&assoc.Config{LocalAddrs: l.Host.Addrs, AssocMaxRetrans: 1000})
 	public := netip.MustParseAddrPort("192.0.2.9:0")
@@ -228,9 +228,9 @@ func TestRestartFromElsewhere(t *testing.T) {
 // A link that does not tell where packets came to chooses where they leave from: paths stay within
 // the family of the peer.
 func TestFamilyOfALinkThatChoosesTheSource(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{AssocMaxRetrans: 1000})
-	hand := func(tag uint32, chunk []byte) []sctptest.Posted {
+	hand := func(tag uint32, chunk []byte) []sctptest.SentPacket {
 		p := rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, tag, chunk), Remote: l.Peer}
 		l.Host.Receive(l.Now, &p)
 		return l.Collect()

@@ -46,7 +46,7 @@ func TestCloseGivesReceiveBuffersBack(t *testing.T) {
 
 func TestDetachFreesTheUsersMemory(t *testing.T) {
 	w, a, b := sctptest.Pair(t, nil, nil)
-	w.Judge = sctptest.Lose(wire.ChunkData, 1)
+	w.Filter = sctptest.Lose(wire.ChunkData, 1)
 	mem := bytes.Repeat([]byte("A"), 1200)
 	want := bytes.Clone(mem)
 	w.Send(a, 2, mem)
@@ -69,7 +69,7 @@ func TestMessagesFailOneByOne(t *testing.T) {
 		{"ABORT", assoc.EventDown, func(l *sctptest.Lab) {
 			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendAbort(nil, false)))
 		}},
-		{"restart", assoc.EventRestart, func(l *sctptest.Lab) { l.GiveBack("a restart") }},
+		{"restart", assoc.EventRestart, func(l *sctptest.Lab) { l.RestoreCookie("a restart") }},
 	} {
 		l := sctptest.Collector(t, assoc.Established)
 		const n = 1000

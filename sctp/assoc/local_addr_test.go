@@ -34,13 +34,13 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			bare := func() *sctptest.Lab {
-				l := sctptest.Bare(t)
+				l := sctptest.NewLab(t)
 				l.Host.Own = addrs(row.own)
 				l.Host.Addr = netip.AddrPortFrom(l.Host.Own[0], 0)
 				l.Peer = netip.AddrPortFrom(netip.MustParseAddr(row.source), 0)
 				return l
 			}
-			judge := func(side string, l *sctptest.Lab, first []sctptest.Posted) {
+			judge := func(side string, l *sctptest.Lab, first []sctptest.SentPacket) {
 				t.Helper()
 				l.InState(assoc.Established)
 				var got, sent []netip.Addr
@@ -48,7 +48,7 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 					got = append(got, p.Remote.Addr())
 				}
 				check.Slice(t, side+": destinations", got, addrs(row.want))
-				see := func(p sctptest.Posted) { sent = append(sent, p.To.Addr()) }
+				see := func(p sctptest.SentPacket) { sent = append(sent, p.To.Addr()) }
 				for _, p := range first {
 					see(p)
 				}
@@ -78,7 +78,7 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 		})
 	}
 	// Nor where the user names it beside others.
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	bridge := netip.MustParseAddrPort("172.17.0.1:0")
 	l.Host.Own = addrs("10.0.0.1 172.17.0.1")
 	a := l.Dial(nil, netip.AddrPort{}, bridge, l.Peer)
@@ -102,7 +102,7 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	second := sctptest.Second.Addr()
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
 	check.Equal(t, "state", sctptest.PathTo(t, l.A, second).State, assoc.PathInactive)
-	answer := func(p sctptest.Posted) {
+	answer := func(p sctptest.SentPacket) {
 		check.That(t, p.To.Addr() != second, "%s goes to %v", sctptest.Describe([]wire.Packet{p.Pkt}), p.To)
 		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
 			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
@@ -115,7 +115,7 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	l.InState(assoc.Established)
 	l.Host.Own = addrs("10.0.0.1") // and it has it no more
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
-	l.Until(l.Now.Add(2*time.Minute), func(p sctptest.Posted) {
+	l.Until(l.Now.Add(2*time.Minute), func(p sctptest.SentPacket) {
 		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
 			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
 				wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
@@ -130,7 +130,7 @@ func TestPeerWhoseOnlyAddressThisHostGets(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	l.Host.Own = []netip.Addr{l.Peer.Addr()}
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
-	l.Until(l.Now.Add(time.Hour), func(sctptest.Posted) {})
+	l.Until(l.Now.Add(time.Hour), func(sctptest.SentPacket) {})
 	l.Collect()
 	err, _ := l.Host.DownErr()
 	check.That(t, errors.Is(err, assoc.ErrTimeout), "ended by %v", err)
@@ -171,7 +171,7 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 func unreachableErrors(l *sctptest.Lab) {
 	l.Now = l.Now.Add(time.Minute)
 	quote := sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
-	l.Hand(rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: quote, Remote: sctptest.Second})
+	l.DeliverPacket(rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: quote, Remote: sctptest.Second})
 }
 
 // shutdownAcked has the peer end the association, and something at the second address say that it

@@ -20,7 +20,7 @@ func TestEverythingInEachState(t *testing.T) {
 		states := make(map[string][]string)
 		most := ""
 		for state := assoc.Closed; state <= assoc.ShutdownAckSent; state++ {
-			says := h.In(t, state)
+			says := h.HappensIn(t, state)
 			if states[says] == nil {
 				order = append(order, says)
 			}

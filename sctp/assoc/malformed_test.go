@@ -98,8 +98,8 @@ func TestMalformedPackets(t *testing.T) {
 			pkt := sctptest.Packet(sctptest.PortA, sctptest.PortB, tag, row.octets...)
 			l.Deliver(l.Peer, pkt)
 			check.Equal(t, "answer of an association", sctptest.Describe(l.Flush()), row.up)
-			l.Unharmed()
-			l = sctptest.Bare(t)
+			l.CheckUnharmed()
+			l = sctptest.NewLab(t)
 			l.Listen(nil)
 			l.Deliver(l.Peer, pkt)
 			got := sctptest.Describe(l.Flush())
@@ -132,7 +132,7 @@ func TestPacketsThatAreNone(t *testing.T) {
 	check.Equal(t, "packets handled", l.A.Stats().PacketsIn, before.PacketsIn)
 	s := l.Host.Endpoint.Stats()
 	check.That(t, s.Malformed == wire.CommonHeaderLen+2 && s.BadChecksum == uint64(8*len(good)), "%+v", s)
-	l.Unharmed()
+	l.CheckUnharmed()
 }
 
 // The flags that a DATA chunk does not have change nothing of it.
@@ -160,7 +160,7 @@ func TestNothingIsTakenBehindAChunkThatMustTravelAlone(t *testing.T) {
 
 func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
 	// req 9260-3.2.2-2
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(nil)
 	f := wire.InitFields{Tag: l.PeerTag, ARwnd: 5000, OutStreams: 0, InStreams: 1}
 	out := l.Send(0, sctptest.InitLike(wire.ChunkInit, f, wire.AppendParam(nil, 0xfabc, []byte("report me"))))

@@ -26,13 +26,13 @@ func TestNarrowWindowHasTheRoundTripProvedAnew(t *testing.T) {
 	} {
 		w := sctptest.NewWorld(t)
 		way := tt.setUp
-		w.Judge = func(int, wire.Packet) (int, time.Duration) { return 1, way }
+		w.Filter = func(int, wire.Packet) (int, time.Duration) { return 1, way }
 		w.Listen(&assoc.Config{RecvBuffer: tt.window})
 		a := w.Connect(&assoc.Config{HeartbeatInterval: time.Hour})
 		w.Run(time.Second)
 		b := w.Peer()
 		asked, way := a.Stats().HeartbeatsOut, 10*time.Millisecond
-		w.Judge = func(int, wire.Packet) (int, time.Duration) { return 1, way }
+		w.Filter = func(int, wire.Packet) (int, time.Duration) { return 1, way }
 		got, sent := 0, 0
 		for begun := w.Now; w.Now < begun.Add(2*time.Second); {
 			for ; sent < got+20; sent++ {

@@ -31,7 +31,7 @@ func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
 	for _, p := range list {
 		// an ABORT with T = 1 answers what is out of the blue
 		check.That(t, p.To == l.Peer || p.To == addr2 || sctptest.Has(p.Pkt, wire.ChunkAbort), "sent to %s",
-			sctptest.Text([]sctptest.Posted{p}))
+			sctptest.Text([]sctptest.SentPacket{p}))
 	}
 	check.That(t, len(list) >= 20, "only %d packets", len(list))
 }

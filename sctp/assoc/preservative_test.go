@@ -27,7 +27,7 @@ func TestCookiePreservative(t *testing.T) {
 		{"nor more than the keys allow", time.Hour, wire.AppendCookiePreservative(nil, 1<<32-1), time.Hour + time.Millisecond, "ERROR"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := sctptest.Bare(t)
+			l := sctptest.NewLab(t)
 			l.Listen(&assoc.Config{CookieLife: row.life})
 			l.Initiate(row.params)
 			l.Now = l.Now.Add(row.after)

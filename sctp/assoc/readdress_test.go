@@ -24,7 +24,7 @@ func addressParams(list []netip.Addr) (params [][]byte) {
 
 // restartFrom has the peer come back with another tag, by that address and listing those, and
 // returns what answers its INIT.
-func restartFrom(l *sctptest.Lab, from netip.AddrPort, list []netip.Addr) sctptest.Posted {
+func restartFrom(l *sctptest.Lab, from netip.AddrPort, list []netip.Addr) sctptest.SentPacket {
 	l.Helper()
 	l.PeerTag, l.TSN = l.PeerTag+1, 77
 	out := l.Post(from, 0, sctptest.InitChunk(l.PeerTag, l.TSN, addressParams(list)...))
@@ -100,7 +100,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			// What the peer no longer has is no longer heard.
 			for _, k := range known {
 				answered := slices.ContainsFunc(l.Post(k.Remote, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))),
-					func(p sctptest.Posted) bool {
+					func(p sctptest.SentPacket) bool {
 						return p.To == k.Remote &&
 							sctptest.Has(p.Pkt, wire.ChunkHeartbeatAck)
 					})
@@ -113,7 +113,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 	// req 9260-1.3-1
 	if p := restartFrom(l, second, []netip.Addr{nine.Addr()}); !sctptest.Has(p.Pkt, wire.ChunkInitAck) ||
 		len(l.Host.Assocs) != 1 {
-		t.Error(sctptest.Text([]sctptest.Posted{p}))
+		t.Error(sctptest.Text([]sctptest.SentPacket{p}))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 // it.
 func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l, out := listingLab(t, nil, second)
-	l.Until(l.Now, func(p sctptest.Posted) { out = append(out, p) })
+	l.Until(l.Now, func(p sctptest.SentPacket) { out = append(out, p) })
 	probe := to(second, out)[0]
 	abort := wire.AppendAbort(nil, true) // what a host without such an association says, section 8.4
 	l.Deliver(second, sctptest.Packet(sctptest.PortA, sctptest.PortB, probe.VTag(), abort))
@@ -134,25 +134,26 @@ func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	camped := func(t *testing.T) (l *sctptest.Lab, probe wire.Packet) {
 		l, out := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
-		l.Until(l.Now, func(p sctptest.Posted) { out = append(out, p) })
+		l.Until(l.Now, func(p sctptest.SentPacket) { out = append(out, p) })
 		return l, to(second, out)[0]
 	}
 	// The owner has another address, which makes its INIT one with new addresses.
-	owner := func(l *sctptest.Lab) sctptest.Posted {
+	owner := func(l *sctptest.Lab) sctptest.SentPacket {
 		return l.Post(second, 0, sctptest.InitChunk(0x22222222, 5000, wire.AppendAddressParam(nil, third.Addr())))[0]
 	}
-	refused := func(p sctptest.Posted) bool {
+	refused := func(p sctptest.SentPacket) bool {
 		code, _ := sctptest.CauseOf(p.Pkt)
 		return sctptest.Has(p.Pkt, wire.ChunkAbort) && code == wire.CauseRestart
 	}
 	giveUp := func(t *testing.T, l *sctptest.Lab) {
 		t.Helper()
 		p := owner(l)
-		must.That(t, refused(p), "while the probes go on: %s", sctptest.Text([]sctptest.Posted{p})) // req 9260-5.2.2-2
-		l.Until(l.Now+rawio.Time(62*time.Second), func(sctptest.Posted) {})
+		// req 9260-5.2.2-2
+		must.That(t, refused(p), "while the probes go on: %s", sctptest.Text([]sctptest.SentPacket{p}))
+		l.Until(l.Now+rawio.Time(62*time.Second), func(sctptest.SentPacket) {})
 		_, ok := l.Host.Event(assoc.EventPathDown)
 		must.That(t, !ok, "given up before the sixth probe, which is sent after 31 s, has had its 32 s")
-		l.Until(l.Now+rawio.Time(time.Second), func(sctptest.Posted) {})
+		l.Until(l.Now+rawio.Time(time.Second), func(sctptest.SentPacket) {})
 		e, ok := l.Host.Event(assoc.EventPathDown)
 		must.That(t, ok && e.Path == second, "%+v, %v", e, ok)
 		l.Collect()
@@ -210,6 +211,6 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
 		p := owner(l)
 		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s",
-			sctptest.Text([]sctptest.Posted{p}))
+			sctptest.Text([]sctptest.SentPacket{p}))
 	})
 }

@@ -69,7 +69,7 @@ func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
 	l.Initiate()
 	late, lateTag := l.Cookie, l.Tag
 	l.PeerTag = 0x22222222
-	l.Shake()
+	l.Handshake()
 	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), 0x22222222)
 	l.Expect(l.Send(lateTag, wire.AppendCookieEcho(nil, late)), "")
 	check.Equal(t, "the peer's tag after a replayed cookie", l.A.PeerTag(), 0x22222222)
@@ -86,7 +86,7 @@ func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
 			held = append(held, r)
 		}
 		l.PeerTag++
-		l.Shake()
+		l.Handshake()
 		must.That(t, l.A.State() == assoc.Established && l.A.PeerTag() == l.PeerTag, "no restart")
 	}
 	n := l.A.Stats().Buffered
@@ -125,7 +125,7 @@ func TestRestartInTheMiddleOfAMessage(t *testing.T) {
 	}
 	next(assoc.Received{Stream: 3, Size: 3000, More: true})
 	l.PeerTag++
-	l.Shake()
+	l.Handshake()
 	l.Send(l.Tag, l.Data("of the new life"))
 	next(assoc.Received{Stream: 3, Offset: 3000, Cut: true})
 	next(assoc.Received{Size: 15})
@@ -309,10 +309,10 @@ func TestEachCookieInEachState(t *testing.T) {
 // by another link than the INIT names no address of the association: it restarts nothing, and
 // leaves the association with its path.
 func TestRestartByAnotherLinkIsNone(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Peer, l.Host.Addr = netip.MustParseAddrPort("[fe80::9%eth0]:0"), netip.MustParseAddrPort("[fe80::1%eth0]:0")
 	l.Listen(nil)
-	l.Shake()
+	l.Handshake()
 	check.Equal(t, "own address, in its zone", l.A.LocalAddr(), l.Host.Addr)
 	l.PeerTag = 0x22222222
 	l.Initiate()
@@ -363,7 +363,7 @@ func TestRestartAddsNoPaths(t *testing.T) {
 	addr := func(i int) []byte {
 		return wire.AppendAddressParam(nil, netip.MustParseAddr(fmt.Sprintf("10.0.1.%d", i)))
 	}
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(nil)
 	var first [][]byte
 	for i := range 10 {
@@ -397,7 +397,7 @@ func TestRestartNeedsBothTieTags(t *testing.T) {
 		{"the own one differs", func(c *assoc.Cookie) { c.LocalTie++ }, false}, // req 9260-5.2.4-14
 		{"the peer's differs", func(c *assoc.Cookie) { c.PeerTie++ }, false},
 	} {
-		j := sctptest.NewJar(t, nil)
+		j := sctptest.NewCookieLab(t, nil)
 		_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 		j.Accept(&first)
 		_, c := j.SendInit(sctptest.InitChunk(0x55667788, 3))

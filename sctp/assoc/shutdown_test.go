@@ -63,7 +63,7 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w, a, b := sctptest.Pair(t, nil, nil)
-			w.Judge = sctptest.Lose(row.lost, 1)
+			w.Filter = sctptest.Lose(row.lost, 1)
 			must.OK(t, a.Shutdown(w.Now))
 			w.Run(10 * time.Second)
 			for i, h := range w.Hosts {
@@ -348,10 +348,10 @@ func TestNoDataInTheLastStates(t *testing.T) {
 	var src *tap
 	up := func(t *testing.T) *sctptest.Lab {
 		src = &tap{}
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		l.Host.Source = src
 		l.Listen(&assoc.Config{HeartbeatInterval: -1})
-		l.Shake()
+		l.Handshake()
 		return l
 	}
 	sends := func(l *sctptest.Lab) bool {

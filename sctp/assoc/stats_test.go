@@ -37,7 +37,7 @@ func TestCountersSurviveARestart(t *testing.T) {
 		check.That(t, len(s) == 1 && s[0] == want && next == from+1, "from stream %d: %+v, then from %d", from, s, next)
 	}
 	l.PeerTag = 0x22222222
-	l.Shake()
+	l.Handshake()
 	after := l.A.Stats().Counters
 	check.Equal(t, "lives", l.A.Incarnation(), 2)
 	check.That(t, after.Restarts == 1 && before.DataOut == 3 && after.DataOut == 3 && after.DataIn == 4 && came == 1,

@@ -14,7 +14,7 @@ import (
 // is written down to the octet. A change of that is either a fault or meant: then -update writes it
 // down anew, for the diff to be read.
 func TestStoriesGoAsTheyAreTold(t *testing.T) {
-	sctptest.Retell(t, "testdata/stories", *fuzzinput.Update)
+	sctptest.CheckScenarios(t, "testdata/stories", *fuzzinput.Update)
 }
 
 func TestEveryCounterCountsInSomeStory(t *testing.T) {
@@ -24,15 +24,15 @@ func TestEveryCounterCountsInSomeStory(t *testing.T) {
 // So do stories that chance has written, of which only a digest is. TestTellStory tells one: -seed
 // N -v.
 func TestStoriesByChanceGoAsTheyDid(t *testing.T) {
-	fuzzinput.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
-		told.WriteString(sctptest.Tell(t, sctptest.Chance(int64(seed))))
+	fuzzinput.CheckRecording(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
+		told.WriteString(sctptest.RunScenario(t, sctptest.RandomScenario(int64(seed))))
 	})
 }
 
 var seed = flag.Int64("seed", 0, "the story to tell")
 
 func TestTellStory(t *testing.T) {
-	if told := sctptest.Tell(t, sctptest.Chance(*seed)); testing.Verbose() {
+	if told := sctptest.RunScenario(t, sctptest.RandomScenario(*seed)); testing.Verbose() {
 		t.Log(told)
 	}
 }

@@ -41,7 +41,7 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 		{"an adaptation layer without pairs", paired(1024, 512), 64, 8, 8, 512, 8, 64, 8, 64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			j := sctptest.NewJar(t, row.cfg)
+			j := sctptest.NewCookieLab(t, row.cfg)
 			var params [][]byte
 			if row.cfg != nil && row.cfg.RequireAdaptation {
 				params = append(params, wire.AppendAdaptationIndication(nil, 0))
@@ -72,13 +72,13 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 func TestStreamsOfACollidingInitAreThoseOfTheOwn(t *testing.T) {
 	wide := sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: 0x55667788, ARwnd: 1 << 20, OutStreams: 300,
 		InStreams: 300, TSN: 3})
-	j := sctptest.NewJar(t, nil)
+	j := sctptest.NewCookieLab(t, nil)
 	j.Connect()
 	ack, c := j.SendInit(wide)
 	// req 9260-5.2.1-1
 	check.That(t, ack.OutStreams() == 10 && c.OutStreams == 10,
 		"COOKIE-WAIT: OS %d, in the cookie %d; the INIT has said 10", ack.OutStreams(), c.OutStreams)
-	j = sctptest.NewJar(t, nil)
+	j = sctptest.NewCookieLab(t, nil)
 	_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 	j.Accept(&first)
 	ack, c = j.SendInit(wide)

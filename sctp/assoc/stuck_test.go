@@ -50,7 +50,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 		{"IPv4, a link that cuts anything", sctptest.IPv4, 1500, 1400, 0, []int{20_000}, 0, true, 10 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewRoad(t, row.addrs, row.link, simnet.Params{})
+			r := sctptest.NewJumboPair(t, row.addrs, row.link, simnet.Params{})
 			r.Hosts[0].CutFrom = row.cutFrom
 			a, _ := r.Join(nil, nil)
 			want := r.Talk(0, 10, 30_000)
@@ -74,7 +74,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 				return
 			}
 			must.Slice(t, "octets", r.Hosts[1].Received.Bytes(), want)
-			var last []sctptest.Sighting
+			var last []sctptest.Capture
 			for _, s := range r.Sent[n:] {
 				if s.From != 0 || s.Fragment == 0 || row.cutFrom == 0 {
 					continue
@@ -105,7 +105,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 
 // A peer that answers no more is not said to be there, whatever the MTU was.
 func TestSilentPeerIsNotStuck(t *testing.T) {
-	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Hosts[0].CutFrom = -1
 	r.Join(nil, nil)
 	r.Talk(0, 3, 30_000)
@@ -124,9 +124,9 @@ func TestSilentPeerIsNotStuck(t *testing.T) {
 // A COOKIE ECHO that is too long for what a path is known to carry goes whole at first, and each
 // second time so that the link cuts it.
 func TestLongCookieGetsThroughALinkThatDoesNotCutEveryPacket(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.CutFrom = 1456
-	l.Host.Renew(7, rawio.DontFragment)
+	l.Host.Reboot(7, rawio.DontFragment)
 	l.Connect(quiet)
 	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
 		sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))

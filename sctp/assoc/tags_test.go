@@ -97,7 +97,7 @@ func TestTagsAndTSNsAreRandom(t *testing.T) {
 		tag[side].ones |= i.Tag()
 		tag[side].zeros |= ^i.Tag()
 	}
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(nil)
 	for i := range 64 {
 		a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, 0, l.Host.Addr, []netip.AddrPort{l.Peer}, uint16(1+i)))(t)
@@ -118,7 +118,7 @@ func TestTagsAndTSNsAreRandom(t *testing.T) {
 func TestInitiateTagIsNeverZero(t *testing.T) {
 	// req 9260-3.3.3-2: randomness that begins with zeros is drawn again.
 	rnd := io.MultiReader(bytes.NewReader(make([]byte, 24)), rand.New(rand.NewSource(1)))
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return sctptest.MTU }})
 	l.Listen(nil)
 	l.Initiate()
@@ -142,7 +142,7 @@ func (d *dries) Read(p []byte) (int, error) {
 // is.
 func TestNoTagWithoutRandomness(t *testing.T) {
 	for enough := range 6 * 8 {
-		l := sctptest.Bare(t)
+		l := sctptest.NewLab(t)
 		rnd := &dries{left: 8 * enough}
 		l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd,
 			MTU: func(_, _ netip.Addr) int { return sctptest.MTU }})

@@ -22,9 +22,9 @@ var (
 )
 
 // listingLab has an association whose peer lists further addresses.
-func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *sctptest.Lab, out []sctptest.Posted) {
+func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *sctptest.Lab, out []sctptest.SentPacket) {
 	t.Helper()
-	l = sctptest.Bare(t)
+	l = sctptest.NewLab(t)
 	l.Listen(cfg)
 	var params [][]byte
 	for _, m := range more {
@@ -35,7 +35,7 @@ func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *sct
 }
 
 // to returns what is for an address.
-func to(addr netip.AddrPort, out []sctptest.Posted) (list []wire.Packet) {
+func to(addr netip.AddrPort, out []sctptest.SentPacket) (list []wire.Packet) {
 	for _, p := range out {
 		if p.To == addr {
 			list = append(list, p.Pkt)
@@ -50,7 +50,7 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	start := l.Now
 	var probes [2][]time.Duration
 	answered := true // the peer's real address does
-	see := func(p sctptest.Posted) {
+	see := func(p sctptest.SentPacket) {
 		types := sctptest.ChunkTypes(p.Pkt)
 		for i, spoofed := range []netip.AddrPort{second, third} {
 			if p.To != spoofed {
@@ -150,7 +150,7 @@ func TestProbesAreSpread(t *testing.T) {
 		start := l.Now
 		count := map[rawio.Time]int{} // HEARTBEATs by second, which is the RTO
 		confirmed := rawio.Never
-		see := func(p sctptest.Posted) {
+		see := func(p sctptest.SentPacket) {
 			b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
 			if b == nil {
 				return
@@ -224,7 +224,7 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
 	l.Confirm(second)
-	sackTo := func(out []sctptest.Posted) (dest []netip.AddrPort) {
+	sackTo := func(out []sctptest.SentPacket) (dest []netip.AddrPort) {
 		for _, p := range out {
 			if sctptest.Has(p.Pkt, wire.ChunkSack) {
 				dest = append(dest, p.To)
@@ -261,9 +261,9 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 
 // Answers leave from the own address that was asked, whatever the path's is.
 func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
-	l := sctptest.Bare(t)
+	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2"), HeartbeatInterval: -1})
-	l.Shake()
+	l.Handshake()
 	first := l.Host.Addr
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.2:0")
 	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
@@ -298,7 +298,7 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	err = l.A.RequestHeartbeat(l.Now, stranger)
 	check.That(t, errors.Is(err, assoc.ErrNoPath), "%v", err)
 	count := func(d time.Duration) (n [2]int) {
-		l.Until(l.Now.Add(d), func(p sctptest.Posted) {
+		l.Until(l.Now.Add(d), func(p sctptest.SentPacket) {
 			if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
 				l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
 					wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
@@ -343,7 +343,7 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 		assoc.PathUnconfirmed} {
 		l, out := listingLab(t, nil, second)
 		var probes []wire.Packet
-		see := func(p sctptest.Posted) {
+		see := func(p sctptest.SentPacket) {
 			if p.To == second {
 				probes = append(probes, p.Pkt)
 			}

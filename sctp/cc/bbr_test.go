@@ -204,7 +204,7 @@ func TestBBRFollowsItsPath(t *testing.T) {
 
 // What comes by chance has the consequences that it had: a digest of each story.
 func TestBBRByChanceGoesAsItDid(t *testing.T) {
-	fuzzinput.Told(t, "testdata/bbr.txt", 250, func(seed int, told *strings.Builder) {
+	fuzzinput.CheckRecording(t, "testdata/bbr.txt", 250, func(seed int, told *strings.Builder) {
 		in := fuzzinput.Script(fuzzinput.Random(seed, 400))
 		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# "+
 			"inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+

@@ -10,7 +10,7 @@ import (
 
 // As in sctp/assoc: what an endpoint does with packets of no association.
 func TestStoriesGoAsTheyAreTold(t *testing.T) {
-	sctptest.Retell(t, "testdata/stories", *fuzzinput.Update)
+	sctptest.CheckScenarios(t, "testdata/stories", *fuzzinput.Update)
 }
 
 func TestEveryCounterCountsInSomeStory(t *testing.T) {

@@ -45,18 +45,18 @@ func (d *disk) Write(b []byte) (int, error) {
 
 func (d *disk) Close() error { return nil }
 
-func (d *disk) open(string) (io.WriteCloser, error) { return d, nil }
+func (d *disk) openFile(string) (io.WriteCloser, error) { return d, nil }
 
 var peer = netip.MustParseAddrPort("192.0.2.1:5043")
 
-func event(kind sctp.TraceKind) *sctp.TraceEvent {
+func newEvent(kind sctp.TraceKind) *sctp.TraceEvent {
 	e := &sctp.TraceEvent{Kind: kind, At: time.Now(), Assoc: 1, Remote: peer, Local: 7}
 	e.Path.Remote, e.Stats.OctetsOut = peer, 123
 	return e
 }
 
-// names reads a trace, and returns the names of its events, or what was dropped.
-func names(t *testing.T, r io.Reader) (list []string, bad int) {
+// eventNames reads a trace, and returns the names of its events, or what was dropped.
+func eventNames(t *testing.T, r io.Reader) (list []string, bad int) {
 	_, bad, err := Read(r, func(e *Record) error {
 		s := strings.TrimPrefix(e.Name, "sctp:")
 		if e.Name == NameDropped {
@@ -78,19 +78,19 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 	trace := f.Tracer("client").Trace
 	evil := errors.New("bad \x1e\n\"</script>")
 	for kind := sctp.TraceStarted; kind < sctp.TraceNotice; kind++ {
-		e := event(kind)
+		e := newEvent(kind)
 		e.Lost.Timeouts, e.Stats.State = 2, assoc.Established
 		trace(e)
 	}
 	for _, kind := range []assoc.EventKind{sctp.EventPathDown, sctp.EventMTUChanged, sctp.EventRestart,
 		sctp.EventPeerError, sctp.EventUp, sctp.EventDown} {
-		e := event(sctp.TraceNotice)
+		e := newEvent(sctp.TraceNotice)
 		e.Event = assoc.Event{Kind: kind, Err: evil}
 		trace(e)
 	}
 	must.OK(t, f.Close())
 	must.OK(t, f.Close())
-	trace(event(sctp.TraceStarted)) // too late
+	trace(newEvent(sctp.TraceStarted)) // too late
 	raw := must.Get(os.ReadFile(name))(t)
 	check.Equal(t, "records", bytes.Count(raw, []byte{recordSeparator}), 11)
 	for _, want := range []string{"\x1e" +
@@ -106,7 +106,7 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 		got = append(got, strings.TrimPrefix(r.Name, "sctp:"))
 		var fields map[string]any
 		must.OK(t, json.Unmarshal(r.Data, &fields))
-		for _, field := range append(keys(fields), r.Name) {
+		for _, field := range append(keysOf(fields), r.Name) {
 			check.That(t, strings.Contains(doc, "`"+field+"`"), "docs/trace.md does not have %s", field)
 		}
 		return nil
@@ -119,7 +119,7 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 		"docs/trace.md is of another schema")
 }
 
-func keys(m map[string]any) (list []string) {
+func keysOf(m map[string]any) (list []string) {
 	for k := range m {
 		list = append(list, k)
 	}
@@ -130,21 +130,21 @@ func keys(m map[string]any) (list []string) {
 func TestDiskNeverStopsTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // full, and then not
 		d := &disk{room: 1 << 20}
-		f := must.Get(createWith("x", &Options{Queue: 100}, d.open))(t)
+		f := must.Get(createWith("x", &Options{Queue: 100}, d.openFile))(t)
 		for _, step := range []struct {
 			room    int
 			dropped uint64
 		}{{1 << 20, 0}, {500, 2}, {0, 7}, {50, 12}, {1 << 20, 12}} { // 500 octets hold three, and a part of a fourth
 			d.room = step.room
 			for range 5 {
-				f.Tracer("a").Trace(event(sctp.TraceStarted))
+				f.Tracer("a").Trace(newEvent(sctp.TraceStarted))
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
 			check.Equal(t, "dropped", f.Dropped(), step.dropped)
 		}
 		check.Equal(t, "error", f.Close(), error(syscall.ENOSPC))
-		list, bad := names(t, &d.Buffer)
+		list, bad := eventNames(t, &d.Buffer)
 		got := strings.Join(list, " ")
 		check.That(t, bad == 2 && got == strings.Repeat("association_started ", 8)+`events_dropped{"events":12}`+
 			strings.Repeat(" association_started", 5),
@@ -152,11 +152,11 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // hangs
 		d := &disk{room: 1 << 20, hang: make(chan struct{})}
-		f := must.Get(createWith("x", &Options{Queue: 10}, d.open))(t)
+		f := must.Get(createWith("x", &Options{Queue: 10}, d.openFile))(t)
 		time.Sleep(time.Second)
 		begun := time.Now()
 		for range 100 {
-			f.Tracer("a").Trace(event(sctp.TraceMetrics))
+			f.Tracer("a").Trace(newEvent(sctp.TraceMetrics))
 		}
 		check.Equal(t, "time for it", time.Since(begun), 0)
 		check.Equal(t, "dropped", f.Dropped(), 90)
@@ -167,14 +167,14 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // gone from the start, and back: the head is there
 		d := &disk{}
-		f := must.Get(createWith("x", nil, d.open))(t)
-		f.Tracer("a").Trace(event(sctp.TraceStarted))
+		f := must.Get(createWith("x", nil, d.openFile))(t)
+		f.Tracer("a").Trace(newEvent(sctp.TraceStarted))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		d.room = 1 << 20
-		f.Tracer("a").Trace(event(sctp.TraceState))
+		f.Tracer("a").Trace(newEvent(sctp.TraceState))
 		f.Close()
-		list, _ := names(t, &d.Buffer)
+		list, _ := eventNames(t, &d.Buffer)
 		check.Equal(t, "events", strings.Join(list, " "), `events_dropped{"events":1} association_state_updated`)
 	})
 }
@@ -185,7 +185,7 @@ func TestTraceIsBounded(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.sqlog")
 	f := must.Get(Create(name, &Options{MaxSize: 200 << 10, Queue: 1 << 16}))(t)
 	for i := range 1000 {
-		e := event(sctp.TraceMetrics)
+		e := newEvent(sctp.TraceMetrics)
 		e.Stats.OctetsOut = uint64(i)
 		f.Tracer("a").Trace(e)
 	}
@@ -216,11 +216,11 @@ func TestTraceIsBounded(t *testing.T) {
 				return d, nil
 			}))(t)
 		for range 3 {
-			f.Tracer("a").Trace(event(sctp.TraceMetrics))
+			f.Tracer("a").Trace(newEvent(sctp.TraceMetrics))
 			time.Sleep(time.Second)
 		}
 		f.Close()
-		list, _ := names(t, &d.Buffer)
+		list, _ := eventNames(t, &d.Buffer)
 		check.Equal(t, "events", fmt.Sprint(list), `[metrics_updated events_dropped{"events":1} metrics_updated]`)
 	})
 }

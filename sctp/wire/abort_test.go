@@ -18,7 +18,7 @@ func TestAbortWithFormatError(t *testing.T) {
 		{"half a cause header", "06000006 000c 0000", wire.ErrParamShort},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			check.Fails(wire.AsAbort(onlyChunk(t, octets(t, c.raw))))(t, "error", c.err)
+			check.Fails(wire.AsAbort(onlyChunk(t, parseHex(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }
@@ -34,7 +34,7 @@ func TestAbortHasItsOctetsAndFields(t *testing.T) {
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "0601000f 00040004 000c0007 62796500")
 
-	a := as(t, wire.AsAbort, b)
+	a := parseOne(t, wire.AsAbort, b)
 	check.Equal(t, "T", a.T(), true)
 	causes := a.Causes()
 	c, _ := causes.Next()
@@ -45,6 +45,6 @@ func TestAbortHasItsOctetsAndFields(t *testing.T) {
 	c, ok := causes.Next()
 	check.That(t, !ok && causes.Err() == nil, "then %x, %v", c, causes.Err())
 
-	a = as(t, wire.AsAbort, octets(t, "06fe0004"))
+	a = parseOne(t, wire.AsAbort, parseHex(t, "06fe0004"))
 	check.Equal(t, "T with all reserved bits set", a.T(), false)
 }

@@ -73,7 +73,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 	init := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{})
 	init = wire.AppendAddressParam(init, netip.MustParseAddr("2001:db8::1"))
 	init = wire.AppendSupportedExtensions(init, wire.ChunkReconfig)
-	init = packet(t, wire.CloseChunk(init, 0))
+	init = parsePacket(t, wire.CloseChunk(init, 0))
 	wantNoAllocs(t, "parsing INIT with its parameters", func() {
 		cs := wire.Packet(init).Chunks()
 		c, _ := cs.Next()
@@ -89,9 +89,9 @@ func TestParseAllocatesNothing(t *testing.T) {
 
 // A flood of malformed packets must not cost memory either.
 func TestErrorsAllocateNothing(t *testing.T) {
-	partial := packet(t, octets(t, "0a00ffff"))
-	badSack := packet(t, octets(t, "03000010 00000000 00000000 ffff ffff"))
-	badHeartbeat := packet(t, octets(t, "04000008 00010005"))
+	partial := parsePacket(t, parseHex(t, "0a00ffff"))
+	badSack := parsePacket(t, parseHex(t, "03000010 00000000 00000000 ffff ffff"))
+	badHeartbeat := parsePacket(t, parseHex(t, "04000008 00010005"))
 	wantNoAllocs(t, "reporting malformed input", func() {
 		cs := partial.Chunks()
 		_, ok := cs.Next()

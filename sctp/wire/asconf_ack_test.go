@@ -24,7 +24,7 @@ func TestAsconfAckHasItsOctetsAndFields(t *testing.T) {
 		c0050008 00000005
 		c003001c 01023476 00a00014 c0020010 01023476 00050008 c0000201`)
 
-	a := as(t, wire.AsAsconfAck, b)
+	a := parseOne(t, wire.AsAsconfAck, b)
 	check.Equal(t, "Seq", a.Seq(), 0x01020304)
 	ps := a.Params()
 	p, _ := ps.Next()
@@ -55,7 +55,7 @@ func TestAddrResponseForms(t *testing.T) {
 		{"a request", "c0010010 00000001 00050008 c0000201", wire.ErrParamType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			check.Fails(wire.AsAddrResponse(onlyParam(t, octets(t, c.raw))))(t, "error", c.err)
+			check.Fails(wire.AsAddrResponse(onlyParam(t, parseHex(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }

@@ -19,7 +19,7 @@ func TestAsconfHasItsOctetsAndFields(t *testing.T) {
 	// The example TLV of RFC 5061 section 4.2.1.
 	wantOctets(t, b, "c1000020 01020304 00050008 c0000201 c0010010 01023474 00050008 c0000201")
 
-	a := as(t, wire.AsAsconf, b)
+	a := parseOne(t, wire.AsAsconf, b)
 	check.Equal(t, "Seq", a.Seq(), 0x01020304)
 	check.Equal(t, "Addr", a.Addr(), testAddr)
 	ps := a.Params()
@@ -46,7 +46,7 @@ func TestAsconfNeedsAnAddress(t *testing.T) {
 		{"no sequence number", "c1000004", wire.ErrChunkLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			check.Fails(wire.AsAsconf(onlyChunk(t, octets(t, c.raw))))(t, "error", c.err)
+			check.Fails(wire.AsAsconf(onlyChunk(t, parseHex(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestAddrRequest(t *testing.T) {
 		{"a response", "c0050008 00000001", wire.ErrParamType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			check.Fails(wire.AsAddrRequest(onlyParam(t, octets(t, c.raw))))(t, "error", c.err)
+			check.Fails(wire.AsAddrRequest(onlyParam(t, parseHex(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }

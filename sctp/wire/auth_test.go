@@ -22,7 +22,7 @@ func TestAuthHasItsOctetsAndFields(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := wire.AppendAuth(nil, 0x0102, c.id)
 			wantOctets(t, b[:8], c.want)
-			a := as(t, wire.AsAuth, b)
+			a := parseOne(t, wire.AsAuth, b)
 			check.Equal(t, "KeyID", a.KeyID(), 0x0102)
 			check.Equal(t, "HMACID", a.HMACID(), c.id)
 			check.Slice(t, "HMAC: zeros to compute it over", a.HMAC(), make([]byte, c.id.Size()))
@@ -39,11 +39,11 @@ func TestAuthIsSignedInPlace(t *testing.T) {
 }
 
 func TestAuthLengths(t *testing.T) {
-	check.Fails(wire.AsAuth(onlyChunk(t, octets(t, "0f000006 0000 0000"))))(t, "error", wire.ErrChunkLength)
-	check.Fails(wire.AsAuth(onlyChunk(t, octets(t, "0f00000c 0000 0001 00000000"))))(t, "error", wire.ErrChunkLength)
+	check.Fails(wire.AsAuth(onlyChunk(t, parseHex(t, "0f000006 0000 0000"))))(t, "error", wire.ErrChunkLength)
+	check.Fails(wire.AsAuth(onlyChunk(t, parseHex(t, "0f00000c 0000 0001 00000000"))))(t, "error", wire.ErrChunkLength)
 
 	// The receiver of an unknown algorithm must be able to name it in its ERROR.
-	a := as(t, wire.AsAuth, octets(t, "0f00000a 0000 0002 abcd 0000"))
+	a := parseOne(t, wire.AsAuth, parseHex(t, "0f00000a 0000 0002 abcd 0000"))
 	check.Equal(t, "HMACID", a.HMACID(), 2)
 	wantOctets(t, a.HMAC(), "abcd")
 }
@@ -57,15 +57,15 @@ func TestHMACAlgo(t *testing.T) {
 	check.Equal(t, "next", wire.HMACID(ids.At(1)), wire.HMACSHA1)
 
 	wantOctets(t, wire.AppendHMACAlgo(nil, wire.HMACSHA1), "80040006 0001 0000")
-	check.Fails(onlyParam(t, octets(t, "80040007 000100")).HMACIDs())(t, "error", wire.ErrParamLength)
-	check.Fails(onlyParam(t, octets(t, "80050004")).HMACIDs())(t, "error", wire.ErrParamType)
+	check.Fails(onlyParam(t, parseHex(t, "80040007 000100")).HMACIDs())(t, "error", wire.ErrParamLength)
+	check.Fails(onlyParam(t, parseHex(t, "80050004")).HMACIDs())(t, "error", wire.ErrParamType)
 }
 
 func TestChunkList(t *testing.T) {
 	b := wire.AppendChunkList(nil, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkShutdownComplete, wire.ChunkAuth,
 		wire.ChunkAsconf, wire.ChunkAsconfAck)
 	wantOctets(t, b, "80030006 c180 0000")
-	received := onlyParam(t, octets(t, "80030009 01020e0f c1"))
+	received := onlyParam(t, parseHex(t, "80030009 01020e0f c1"))
 	for ct, want := range map[wire.ChunkType]bool{
 		wire.ChunkInit: false, wire.ChunkInitAck: false, wire.ChunkShutdownComplete: false, wire.ChunkAuth: false,
 		wire.ChunkAsconf: true, wire.ChunkData: false,

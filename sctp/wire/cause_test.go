@@ -13,8 +13,8 @@ func TestInvalidStreamCause(t *testing.T) {
 	b := wire.AppendInvalidStreamCause(nil, 0x1234)
 	wantOctets(t, b, "00010008 1234 0000")
 	check.Equal(t, "stream", must.Get(onlyCause(t, b).InvalidStream())(t), 0x1234)
-	check.Fails(onlyCause(t, octets(t, "00010006 1234")).InvalidStream())(t, "error", wire.ErrCauseLength)
-	check.Fails(onlyCause(t, octets(t, "00040004")).InvalidStream())(t, "error", wire.ErrCauseCode)
+	check.Fails(onlyCause(t, parseHex(t, "00010006 1234")).InvalidStream())(t, "error", wire.ErrCauseLength)
+	check.Fails(onlyCause(t, parseHex(t, "00040004")).InvalidStream())(t, "error", wire.ErrCauseCode)
 }
 
 func TestMissingParamCause(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMissingParamCause(t *testing.T) {
 		"0002000c ffffffff 0007", // counts what no chunk can hold
 		"00020006 0000",          // no room for the count
 	} {
-		b := octets(t, raw)
+		b := parseHex(t, raw)
 		b[3] = byte(len(b))
 		check.Fails(onlyCause(t, b).MissingParams())(t, "error", wire.ErrCauseLength)
 	}
@@ -42,27 +42,27 @@ func TestStaleCookieCause(t *testing.T) {
 	b := wire.AppendStaleCookieCause(nil, 1_000_000)
 	wantOctets(t, b, "00030008 000f4240")
 	check.Equal(t, "staleness", must.Get(onlyCause(t, b).Staleness())(t), 1_000_000)
-	check.Fails(onlyCause(t, octets(t, "00030004")).Staleness())(t, "error", wire.ErrCauseLength)
+	check.Fails(onlyCause(t, parseHex(t, "00030004")).Staleness())(t, "error", wire.ErrCauseLength)
 }
 
 func TestNoUserDataCause(t *testing.T) {
 	b := wire.AppendNoUserDataCause(nil, 0xfffffffe)
 	wantOctets(t, b, "00090008 fffffffe")
 	check.Equal(t, "TSN", must.Get(onlyCause(t, b).NoUserData())(t), 0xfffffffe)
-	check.Fails(onlyCause(t, octets(t, "00090007 ffffff")).NoUserData())(t, "error", wire.ErrCauseLength)
+	check.Fails(onlyCause(t, parseHex(t, "00090007 ffffff")).NoUserData())(t, "error", wire.ErrCauseLength)
 }
 
 func TestUnrecognizedChunkCause(t *testing.T) {
 	// req 9260-3.3.10.6-1
-	unknown := onlyChunk(t, octets(t, "c1010007 010203"))
+	unknown := onlyChunk(t, parseHex(t, "c1010007 010203"))
 	b := wire.AppendCause(nil, wire.CauseUnrecognizedChunkType, unknown)
 	wantOctets(t, b, "0006000b c1010007 01020300")
 	c := must.Get(onlyCause(t, b).UnrecognizedChunk())(t)
 	wantOctets(t, c, "c1010007 010203")
 	check.Equal(t, "Type", c.Type(), wire.ChunkAsconf)
 	check.Equal(t, "octets of a bare header",
-		len(must.Get(onlyCause(t, octets(t, "00060008 c1010004")).UnrecognizedChunk())(t)), 4)
-	check.Fails(onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk())(t, "error", wire.ErrCauseLength)
+		len(must.Get(onlyCause(t, parseHex(t, "00060008 c1010004")).UnrecognizedChunk())(t)), 4)
+	check.Fails(onlyCause(t, parseHex(t, "00060007 c10100")).UnrecognizedChunk())(t, "error", wire.ErrCauseLength)
 }
 
 // Causes that quote parameters: each quote is complete with type and length.
@@ -105,7 +105,7 @@ func TestUnsupportedHMACCause(t *testing.T) {
 	b := wire.AppendUnsupportedHMACCause(nil, 2)
 	wantOctets(t, b, "01050006 0002 0000")
 	check.Equal(t, "HMAC identifier", must.Get(onlyCause(t, b).UnsupportedHMAC())(t), 2)
-	check.Fails(onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC())(t, "error", wire.ErrCauseLength)
+	check.Fails(onlyCause(t, parseHex(t, "01050005 00")).UnsupportedHMAC())(t, "error", wire.ErrCauseLength)
 }
 
 func TestCauseIsCutToFit(t *testing.T) {

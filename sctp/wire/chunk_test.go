@@ -42,7 +42,7 @@ func TestChunksOfAPacket(t *testing.T) {
 		{"65535 octets in a short packet", cookieAck + "0a00ffff 01020304", []string{cookieAck}, wire.ErrChunkPartial},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cs := packet(t, octets(t, c.chunks)).Chunks()
+			cs := parsePacket(t, parseHex(t, c.chunks)).Chunks()
 			for i, want := range c.want {
 				got, ok := cs.Next()
 				must.That(t, ok, "chunk %d is missing: %v", i, cs.Err())
@@ -64,7 +64,7 @@ func TestChunksOfAPacket(t *testing.T) {
 
 func TestChunkFields(t *testing.T) {
 	// req 9260-3.2-1
-	c := onlyChunk(t, octets(t, "0a5a0006 0102 0000"))
+	c := onlyChunk(t, parseHex(t, "0a5a0006 0102 0000"))
 	check.Equal(t, "Type", c.Type(), wire.ChunkCookieEcho)
 	check.Equal(t, "Flags", c.Flags(), 0x5a)
 	wantOctets(t, c.Value(), "0102")
@@ -72,8 +72,8 @@ func TestChunkFields(t *testing.T) {
 
 // A view must not reach into the octets behind it, even by append.
 func TestViewsEndWithTheirChunk(t *testing.T) {
-	b := octets(t, "0a000005 aa000000 0b000004")
-	cs := packet(t, b).Chunks()
+	b := parseHex(t, "0a000005 aa000000 0b000004")
+	cs := parsePacket(t, b).Chunks()
 	c, _ := cs.Next()
 	check.That(t, cap(c) == 5 && cap(c.Value()) == 1, "capacity of chunk %d and value %d, want 5 and 1", cap(c),
 		cap(c.Value()))
@@ -90,7 +90,7 @@ func TestAppendChunk(t *testing.T) {
 		{"no padding", "01020304", "fe010008 01020304"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wantOctets(t, wire.AppendChunk(nil, 0xfe, 1, octets(t, c.value)), c.want)
+			wantOctets(t, wire.AppendChunk(nil, 0xfe, 1, parseHex(t, c.value)), c.want)
 		})
 	}
 	check.Equal(t, "length of a chunk that was cut",

@@ -12,13 +12,13 @@ func TestCookieEchoHasItsOctetsAndFields(t *testing.T) {
 	state := onlyParam(t, wire.AppendParam(nil, wire.ParamStateCookie, []byte{1, 2, 3, 4, 5}))
 	b := wire.AppendCookieEcho(nil, state.Value())
 	wantOctets(t, b, "0a000009 01020304 05000000")
-	c := as(t, wire.AsCookieEcho, b)
+	c := parseOne(t, wire.AsCookieEcho, b)
 	wantOctets(t, c.Cookie(), "0102030405")
 }
 
 // The largest State Cookie that a parameter can hold comes back whole.
 func TestLargestCookie(t *testing.T) {
 	cookie := make([]byte, wire.MaxParamLen-4)
-	check.Equal(t, "octets of cookie", len(as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie)).Cookie()),
+	check.Equal(t, "octets of cookie", len(parseOne(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie)).Cookie()),
 		len(cookie))
 }

@@ -19,7 +19,7 @@ func TestDataHasItsOctetsAndFields(t *testing.T) {
 	b := append(append(header, 'x'), wire.Padding(1)...)
 	wantOctets(t, b[wire.DataHeaderLen:], "78 000000")
 
-	d := as(t, wire.AsData, b)
+	d := parseOne(t, wire.AsData, b)
 	check.Equal(t, "TSN", d.TSN(), 0x01020304)
 	check.Equal(t, "Stream", d.Stream(), 5)
 	check.Equal(t, "SSN", d.SSN(), 6)
@@ -42,8 +42,8 @@ func TestDataFlags(t *testing.T) {
 		{"reserved bits are ignored", "f0", false, false, false, false}, // req 9260-3.3.1-2
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			raw := octets(t, "00"+c.octet+"0011 00000000 00000000 00000000 78")
-			d := as(t, wire.AsData, raw)
+			raw := parseHex(t, "00"+c.octet+"0011 00000000 00000000 00000000 78")
+			d := parseOne(t, wire.AsData, raw)
 			check.Equal(t, "I", d.I(), c.i)
 			check.Equal(t, "U", d.U(), c.u)
 			check.Equal(t, "B", d.B(), c.b)
@@ -57,15 +57,15 @@ func TestDataFlags(t *testing.T) {
 }
 
 func TestDataSizes(t *testing.T) {
-	check.Fails(wire.AsData(onlyChunk(t, octets(t, "0003000f 00000001 00000000 000000 00"))))(t, "error",
+	check.Fails(wire.AsData(onlyChunk(t, parseHex(t, "0003000f 00000001 00000000 000000 00"))))(t, "error",
 		wire.ErrChunkLength)
 
 	// The TSN of an empty chunk is what the ABORT about it reports.
-	d := as(t, wire.AsData, octets(t, "00030010 00000009 00000000 00000000"))
+	d := parseOne(t, wire.AsData, parseHex(t, "00030010 00000009 00000000 00000000"))
 	check.Equal(t, "octets of user data", len(d.Payload()), 0)
 	check.Equal(t, "TSN", d.TSN(), 9)
 
 	b := wire.AppendDataHeader(nil, wire.DataFields{PayloadLen: wire.MaxDataPayload})
-	d = as(t, wire.AsData, append(b, make([]byte, wire.MaxDataPayload)...))
+	d = parseOne(t, wire.AsData, append(b, make([]byte, wire.MaxDataPayload)...))
 	check.Equal(t, "most user data", len(d.Payload()), 65519)
 }

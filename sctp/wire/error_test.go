@@ -11,12 +11,12 @@ import (
 func TestErrorHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.10-1
 	b := wire.AppendError(nil)
-	b = wire.AppendCause(b, wire.CauseUnrecognizedChunkType, octets(t, "fe000006 0102"))
+	b = wire.AppendCause(b, wire.CauseUnrecognizedChunkType, parseHex(t, "fe000006 0102"))
 	b = wire.AppendCause(b, wire.CauseInvalidParam, nil)
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "09000014 0006000a fe000006 01020000 00070004")
 
-	e := as(t, wire.AsError, b)
+	e := parseOne(t, wire.AsError, b)
 	causes := e.Causes()
 	for _, want := range []wire.CauseCode{wire.CauseUnrecognizedChunkType, wire.CauseInvalidParam} {
 		c, ok := causes.Next()
@@ -27,7 +27,7 @@ func TestErrorHasItsOctetsAndFields(t *testing.T) {
 
 // Causes in front of a malformed one are still seen.
 func TestErrorWithMalformedCause(t *testing.T) {
-	e := as(t, wire.AsError, octets(t, "0900000c 00040004 000c0003"))
+	e := parseOne(t, wire.AsError, parseHex(t, "0900000c 00040004 000c0003"))
 	causes := e.Causes()
 	c, ok := causes.Next()
 	must.That(t, ok && c.Code() == wire.CauseOutOfResource, "first cause %x", c)

@@ -11,13 +11,13 @@ import (
 func TestHeartbeatHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendHeartbeat(nil, []byte("nonce"))
 	wantOctets(t, b, "0400000d 00010009 6e6f6e63 65000000")
-	h := as(t, wire.AsHeartbeat, b)
+	h := parseOne(t, wire.AsHeartbeat, b)
 	check.Equal(t, "Type", h.Type(), wire.ChunkHeartbeat)
 	check.Equal(t, "Info", string(h.Info()), "nonce")
 
 	b = wire.AppendHeartbeatAck(nil, h.Info())
 	wantOctets(t, b, "0500000d 00010009 6e6f6e63 65000000")
-	ack := as(t, wire.AsHeartbeat, b)
+	ack := parseOne(t, wire.AsHeartbeat, b)
 	check.Equal(t, "Type", ack.Type(), wire.ChunkHeartbeatAck)
 	check.Equal(t, "Info", string(ack.Info()), "nonce")
 }
@@ -38,7 +38,7 @@ func TestHeartbeatForms(t *testing.T) {
 		{"info past the chunk", "04000008 00010005", "", wire.ErrParamPartial},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h, err := wire.AsHeartbeat(onlyChunk(t, octets(t, c.raw)))
+			h, err := wire.AsHeartbeat(onlyChunk(t, parseHex(t, c.raw)))
 			if c.err != nil {
 				wantErr(t, err, c.err)
 				return
@@ -52,5 +52,6 @@ func TestHeartbeatForms(t *testing.T) {
 
 func TestHeartbeatIsCutToFit(t *testing.T) {
 	check.Equal(t, "octets of info",
-		len(as(t, wire.AsHeartbeat, wire.AppendHeartbeat(nil, make([]byte, 70000))).Info()), wire.MaxHeartbeatInfo)
+		len(parseOne(t, wire.AsHeartbeat, wire.AppendHeartbeat(nil, make([]byte, 70000))).Info()),
+		wire.MaxHeartbeatInfo)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// octets turns hexadecimal text into octets. White space is free.
-func octets(t testing.TB, text string) []byte {
+// parseHex turns hexadecimal text into octets. White space is free.
+func parseHex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
 	must.Error(t, "bad hexadecimal in the test", err, nil)
@@ -21,7 +21,7 @@ func octets(t testing.TB, text string) []byte {
 
 func wantOctets(t *testing.T, got []byte, text string) {
 	t.Helper()
-	want := octets(t, text)
+	want := parseHex(t, text)
 	must.That(t, bytes.Equal(got, want), "octets\n got %.128x\nwant %.128x", got, want)
 }
 
@@ -33,7 +33,7 @@ func wantErr(t *testing.T, got, want error) {
 // onlyChunk puts chunks behind a common header and returns the one chunk that a receiver sees.
 func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 	t.Helper()
-	cs := packet(t, chunks).Chunks()
+	cs := parsePacket(t, chunks).Chunks()
 	c, ok := cs.Next()
 	must.That(t, ok, "no chunk in %.64x: %v", chunks, cs.Err())
 	extra, ok := cs.Next()
@@ -41,13 +41,13 @@ func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 	return c
 }
 
-// as returns the one chunk in chunks, parsed.
-func as[C any](t testing.TB, parse func(wire.Chunk) (C, error), chunks []byte) C {
+// parseOne returns the one chunk in chunks, parsed.
+func parseOne[C any](t testing.TB, parse func(wire.Chunk) (C, error), chunks []byte) C {
 	t.Helper()
 	return must.Get(parse(onlyChunk(t, chunks)))(t)
 }
 
-func packet(t testing.TB, chunks []byte) wire.Packet {
+func parsePacket(t testing.TB, chunks []byte) wire.Packet {
 	t.Helper()
 	return must.Get(wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...)))(t)
 }
@@ -77,13 +77,13 @@ func onlyCause(t testing.TB, b []byte) wire.Cause {
 // paramsOf walks b as the parameters of an INIT chunk.
 func paramsOf(t testing.TB, b []byte) wire.Params {
 	t.Helper()
-	i := as(t, wire.AsInit, wire.AppendChunk(nil, wire.ChunkInit, 0, append(make([]byte, 16), b...)))
+	i := parseOne(t, wire.AsInit, wire.AppendChunk(nil, wire.ChunkInit, 0, append(make([]byte, 16), b...)))
 	return i.Params()
 }
 
 // causesOf walks b as the error causes of an ERROR chunk.
 func causesOf(t testing.TB, b []byte) wire.Causes {
 	t.Helper()
-	e := as(t, wire.AsError, wire.AppendChunk(nil, wire.ChunkError, 0, b))
+	e := parseOne(t, wire.AsError, wire.AppendChunk(nil, wire.ChunkError, 0, b))
 	return e.Causes()
 }

@@ -24,7 +24,7 @@ func TestIDataHasItsOctetsAndFields(t *testing.T) {
 			f.Flags = 0xf0 | c.flags
 			b := wire.AppendIDataHeader(nil, f)
 			wantOctets(t, b, c.want)
-			d := as(t, wire.AsIData, append(b, "hi\x00\x00"...))
+			d := parseOne(t, wire.AsIData, append(b, "hi\x00\x00"...))
 			ppid, ok := d.PPID()
 			check.Equal(t, "has a PPID", ok, c.ppid)
 			if ok {

@@ -42,7 +42,7 @@ func TestReceivedAddressParam(t *testing.T) {
 		{"host name", "000b0006 6100", netip.Addr{}, wire.ErrParamType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			addr, err := onlyParam(t, octets(t, c.raw)).Addr()
+			addr, err := onlyParam(t, parseHex(t, c.raw)).Addr()
 			check.Equal(t, "Addr", addr, c.want)
 			if c.err != nil {
 				wantErr(t, err, c.err)
@@ -57,8 +57,8 @@ func TestCookiePreservative(t *testing.T) {
 	wantOctets(t, b, "00090008 000003e8")
 	check.Equal(t, "CookieIncrement", must.Get(onlyParam(t, b).CookieIncrement())(t), 1000)
 
-	check.Fails(onlyParam(t, octets(t, "00090006 03e8")).CookieIncrement())(t, "error", wire.ErrParamLength)
-	check.Fails(onlyParam(t, octets(t, "c0060008 00000001")).CookieIncrement())(t, "error", wire.ErrParamType)
+	check.Fails(onlyParam(t, parseHex(t, "00090006 03e8")).CookieIncrement())(t, "error", wire.ErrParamLength)
+	check.Fails(onlyParam(t, parseHex(t, "c0060008 00000001")).CookieIncrement())(t, "error", wire.ErrParamType)
 }
 
 func TestSupportedAddrTypes(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSupportedAddrTypes(t *testing.T) {
 
 	for list, v4 := range map[string]bool{"000c0008 0006 000b": false, "000c0008 000b 0006": false,
 		"000c000a 0006 000b 0005": true} {
-		received := onlyParam(t, octets(t, list))
+		received := onlyParam(t, parseHex(t, list))
 		for at, want := range map[wire.ParamType]bool{
 			wire.ParamIPv4: v4, wire.ParamIPv6: true,
 			wire.ParamHostName: false, // req 9260-3.3.2.1.5-3
@@ -79,7 +79,7 @@ func TestSupportedAddrTypes(t *testing.T) {
 			check.Equal(t, list+": "+at.String(), must.Get(received.SupportsAddrType(at))(t), want)
 		}
 	}
-	check.Fails(onlyParam(t, octets(t, "c0000004")).SupportsAddrType(wire.ParamIPv4))(t, "error", wire.ErrParamType)
+	check.Fails(onlyParam(t, parseHex(t, "c0000004")).SupportsAddrType(wire.ParamIPv4))(t, "error", wire.ErrParamType)
 }
 
 func TestAdaptationIndication(t *testing.T) {
@@ -89,7 +89,8 @@ func TestAdaptationIndication(t *testing.T) {
 	code := must.Get(onlyParam(t, b).AdaptationIndication())(t)
 	check.Equal(t, "code point", code, 1)
 
-	check.Fails(onlyParam(t, octets(t, "c0060009 00000001 02")).AdaptationIndication())(t, "error", wire.ErrParamLength)
+	check.Fails(onlyParam(t, parseHex(t, "c0060009 00000001 02")).AdaptationIndication())(t, "error",
+		wire.ErrParamLength)
 }
 
 func TestSupportedExtensions(t *testing.T) {
@@ -104,7 +105,7 @@ func TestSupportedExtensions(t *testing.T) {
 	} {
 		check.Equal(t, ct.String(), must.Get(p.ListsChunk(ct))(t), want)
 	}
-	listed, err := onlyParam(t, octets(t, "c0000004")).ListsChunk(wire.ChunkData)
+	listed, err := onlyParam(t, parseHex(t, "c0000004")).ListsChunk(wire.ChunkData)
 	wantErr(t, err, wire.ErrParamType)
 	check.Equal(t, "listed", listed, false)
 }

@@ -20,7 +20,7 @@ func TestInitHasItsOctetsAndFields(t *testing.T) {
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "01000021 01020304 00010000 000a 0800 fffffffe 00050008 c0000201 80080005 82000000")
 
-	i := as(t, wire.AsInit, b)
+	i := parseOne(t, wire.AsInit, b)
 	check.Equal(t, "Type", i.Type(), wire.ChunkInit)
 	check.Equal(t, "Tag", i.Tag(), f.Tag)
 	check.Equal(t, "ARwnd", i.ARwnd(), f.ARwnd)
@@ -43,11 +43,11 @@ func TestInitAckHasItsOctetsAndFields(t *testing.T) {
 	b = wire.AppendParam(b, wire.ParamStateCookie, []byte{0xc0, 0x0c})
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "0200001a 00000001 000005dc 0001 0001 00000000 00070006 c00c0000")
-	check.Equal(t, "Type", as(t, wire.AsInit, b).Type(), wire.ChunkInitAck)
+	check.Equal(t, "Type", parseOne(t, wire.AsInit, b).Type(), wire.ChunkInitAck)
 }
 
 // The values of fixed fields are left to the caller, whose answer depends on the field and the
 // state.
 func TestInitValuesAreNotJudged(t *testing.T) {
-	check.Equal(t, "Tag", as(t, wire.AsInit, octets(t, "01ff0014 00000000 00000000 0000 0000 00000000")).Tag(), 0)
+	check.Equal(t, "Tag", parseOne(t, wire.AsInit, parseHex(t, "01ff0014 00000000 00000000 0000 0000 00000000")).Tag(), 0)
 }

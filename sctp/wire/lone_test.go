@@ -42,7 +42,7 @@ func TestLoneDataWithAnyPadding(t *testing.T) {
 		b := append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU, TSN: 7, Stream: 3, PPID: 16,
 			PayloadLen: n}), "ABCDEFGHI"[:n]...)
 		for pad := 0; pad <= -n&3; pad++ {
-			p := packet(t, append(bytes.Clone(b), make([]byte, pad)...))
+			p := parsePacket(t, append(bytes.Clone(b), make([]byte, pad)...))
 			d, ok := wire.LoneData(p)
 			must.That(t, ok, "%d octets of user data and %d of padding: not DATA alone", n, pad)
 			check.Equal(t, "user data", string(d.Payload()), "ABCDEFGHI"[:n])
@@ -50,7 +50,7 @@ func TestLoneDataWithAnyPadding(t *testing.T) {
 			check.Equal(t, "TSN", d.TSN(), 7)
 			check.That(t, sameLone(t, p), "the walk finds none")
 		}
-		check.That(t, !sameLone(t, packet(t, append(b, make([]byte, -n&3+1)...))),
+		check.That(t, !sameLone(t, parsePacket(t, append(b, make([]byte, -n&3+1)...))),
 			"%d octets of user data, and one octet more than padding", n)
 	}
 }
@@ -74,9 +74,9 @@ func TestWhatIsNotLoneData(t *testing.T) {
 		{"I-DATA", "40070011 00000001 00000000 00000010 41000000"},
 		{"SACK", "03000014 00000001 00000000 00000000 41000000"},
 	} {
-		check.That(t, !sameLone(t, packet(t, octets(t, tt.chunks))), "%s: DATA alone", tt.name)
+		check.That(t, !sameLone(t, parsePacket(t, parseHex(t, tt.chunks))), "%s: DATA alone", tt.name)
 	}
-	check.That(t, sameLone(t, packet(t, octets(t, whole))), "whole DATA is not DATA alone")
+	check.That(t, sameLone(t, parsePacket(t, parseHex(t, whole))), "whole DATA is not DATA alone")
 }
 
 // By chance, of few octets, with lengths near to what is right: LoneData says what a walk over the

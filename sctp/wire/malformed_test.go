@@ -63,7 +63,7 @@ func TestViewsRejectWhatIsNotTheirs(t *testing.T) {
 			long[0] = byte(c.t)
 			wantErr(t, c.as(long), wire.ErrChunkLength)
 			for _, other := range asAny {
-				if view(other.t) == view(c.t) {
+				if viewOf(other.t) == viewOf(c.t) {
 					continue
 				}
 				wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, other.t, 0, make([]byte, 64)))), wire.ErrChunkType)
@@ -75,8 +75,8 @@ func TestViewsRejectWhatIsNotTheirs(t *testing.T) {
 	}
 }
 
-// view returns one chunk type for the types that share a view.
-func view(t wire.ChunkType) wire.ChunkType {
+// viewOf returns one chunk type for the types that share a view.
+func viewOf(t wire.ChunkType) wire.ChunkType {
 	switch t {
 	case wire.ChunkInitAck:
 		return wire.ChunkInit
@@ -91,25 +91,25 @@ func TestViewsOfLessThanAHeader(t *testing.T) {
 	for n := range 4 {
 		p, c := make(wire.Param, n), make(wire.Cause, n)
 		for name, err := range map[string]error{
-			"Addr":                 second(p.Addr()),
-			"CookieIncrement":      second(p.CookieIncrement()),
-			"SupportsAddrType":     second(p.SupportsAddrType(wire.ParamIPv4)),
-			"AdaptationIndication": second(p.AdaptationIndication()),
-			"ListsChunk":           second(p.ListsChunk(wire.ChunkAuth)),
-			"HMACIDs":              second(p.HMACIDs()),
-			"TSNResetSeq":          second(p.TSNResetSeq()),
-			"AsAddrRequest":        second(wire.AsAddrRequest(p)),
-			"AsAddrResponse":       second(wire.AsAddrResponse(p)),
-			"AsOutgoingReset":      second(wire.AsOutgoingReset(p)),
-			"AsIncomingReset":      second(wire.AsIncomingReset(p)),
-			"AsAddStreams":         second(wire.AsAddStreams(p)),
-			"AsReconfigResponse":   second(wire.AsReconfigResponse(p)),
-			"InvalidStream":        second(c.InvalidStream()),
-			"MissingParams":        second(c.MissingParams()),
-			"Staleness":            second(c.Staleness()),
-			"NoUserData":           second(c.NoUserData()),
-			"UnrecognizedChunk":    second(c.UnrecognizedChunk()),
-			"UnsupportedHMAC":      second(c.UnsupportedHMAC()),
+			"Addr":                 errorOf(p.Addr()),
+			"CookieIncrement":      errorOf(p.CookieIncrement()),
+			"SupportsAddrType":     errorOf(p.SupportsAddrType(wire.ParamIPv4)),
+			"AdaptationIndication": errorOf(p.AdaptationIndication()),
+			"ListsChunk":           errorOf(p.ListsChunk(wire.ChunkAuth)),
+			"HMACIDs":              errorOf(p.HMACIDs()),
+			"TSNResetSeq":          errorOf(p.TSNResetSeq()),
+			"AsAddrRequest":        errorOf(wire.AsAddrRequest(p)),
+			"AsAddrResponse":       errorOf(wire.AsAddrResponse(p)),
+			"AsOutgoingReset":      errorOf(wire.AsOutgoingReset(p)),
+			"AsIncomingReset":      errorOf(wire.AsIncomingReset(p)),
+			"AsAddStreams":         errorOf(wire.AsAddStreams(p)),
+			"AsReconfigResponse":   errorOf(wire.AsReconfigResponse(p)),
+			"InvalidStream":        errorOf(c.InvalidStream()),
+			"MissingParams":        errorOf(c.MissingParams()),
+			"Staleness":            errorOf(c.Staleness()),
+			"NoUserData":           errorOf(c.NoUserData()),
+			"UnrecognizedChunk":    errorOf(c.UnrecognizedChunk()),
+			"UnsupportedHMAC":      errorOf(c.UnsupportedHMAC()),
 		} {
 			check.That(t, err == error(wire.ErrParamShort), "%s of %d octets: %v, want %v", name, n, err,
 				wire.ErrParamShort)
@@ -120,10 +120,10 @@ func TestViewsOfLessThanAHeader(t *testing.T) {
 // What is longer than a length field tells is no parameter.
 func TestViewsOfTooMuch(t *testing.T) {
 	for pt, view := range map[wire.ParamType]func(wire.Param) error{
-		wire.ParamHMACAlgo:           func(p wire.Param) error { return second(p.HMACIDs()) },
-		wire.ParamSupportedAddrTypes: func(p wire.Param) error { return second(p.SupportsAddrType(0)) },
-		wire.ParamOutgoingReset:      func(p wire.Param) error { return second(wire.AsOutgoingReset(p)) },
-		wire.ParamIncomingReset:      func(p wire.Param) error { return second(wire.AsIncomingReset(p)) },
+		wire.ParamHMACAlgo:           func(p wire.Param) error { return errorOf(p.HMACIDs()) },
+		wire.ParamSupportedAddrTypes: func(p wire.Param) error { return errorOf(p.SupportsAddrType(0)) },
+		wire.ParamOutgoingReset:      func(p wire.Param) error { return errorOf(wire.AsOutgoingReset(p)) },
+		wire.ParamIncomingReset:      func(p wire.Param) error { return errorOf(wire.AsIncomingReset(p)) },
 	} {
 		for n, want := range map[int]error{wire.MaxParamLen - 1: nil, wire.MaxParamLen + 1: wire.ErrParamLength} {
 			p := make(wire.Param, n)
@@ -134,4 +134,4 @@ func TestViewsOfTooMuch(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }

@@ -28,7 +28,7 @@ func TestPadHasItsOctetsAndFields(t *testing.T) {
 			check.Equal(t, "octets", len(b), c.want)
 			wantOctets(t, wire.AppendPadHeader(nil, c.want-4), fmt.Sprintf("8400 %04x", min(c.want, wire.MaxChunkLen)))
 			check.Equal(t, "flags", b[1], 0)
-			check.Equal(t, "octets of Padding Data", len(as(t, wire.AsPad, b).Padding()),
+			check.Equal(t, "octets of Padding Data", len(parseOne(t, wire.AsPad, b).Padding()),
 				min(c.want, wire.MaxChunkLen)-4)
 		})
 	}

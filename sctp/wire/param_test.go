@@ -31,7 +31,7 @@ func TestParamsOfAChunk(t *testing.T) {
 		{"65535 octets in a short chunk", empty + "0007ffff 01020304", []string{empty}, wire.ErrParamPartial},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ps := paramsOf(t, octets(t, c.params))
+			ps := paramsOf(t, parseHex(t, c.params))
 			for i, want := range c.want {
 				got, ok := ps.Next()
 				must.That(t, ok, "parameter %d is missing: %v", i, ps.Err())
@@ -52,8 +52,8 @@ func TestParamsOfAChunk(t *testing.T) {
 
 // A parameter may not reach past its chunk into the chunk behind it.
 func TestParamStaysInItsChunk(t *testing.T) {
-	chunks := octets(t, "0900000c 000c000c 61616161 0b000004")
-	cs := packet(t, chunks).Chunks()
+	chunks := parseHex(t, "0900000c 000c000c 61616161 0b000004")
+	cs := parsePacket(t, chunks).Chunks()
 	c, _ := cs.Next()
 	e := must.Get(wire.AsError(c))(t)
 	causes := e.Causes()
@@ -71,7 +71,7 @@ func TestAppendParam(t *testing.T) {
 	check.Equal(t, "Type", p.Type(), wire.ParamStateCookie)
 	wantOctets(t, p.Value(), "0102030405")
 
-	b = wire.AppendParam(nil, wire.ParamUnrecognizedParam, octets(t, "fffe0005 aa"))
+	b = wire.AppendParam(nil, wire.ParamUnrecognizedParam, parseHex(t, "fffe0005 aa"))
 	wantOctets(t, b, "00080009 fffe0005 aa000000")
 
 	b = wire.AppendParam(nil, wire.ParamStateCookie, make([]byte, 70000))

@@ -16,7 +16,7 @@ func TestReconfigHasItsOctetsAndFields(t *testing.T) {
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "82000022 0010000c 00000009 00000001 000d0012 00000007 00000008 01020304 00030000")
 
-	r := as(t, wire.AsReconfig, b)
+	r := parseOne(t, wire.AsReconfig, b)
 	ps := r.Params()
 	p, _ := ps.Next()
 	check.Equal(t, "first", p.Type(), wire.ParamReconfigResponse)
@@ -58,8 +58,8 @@ func TestReconfigCombinations(t *testing.T) {
 }
 
 func TestReconfigMalformed(t *testing.T) {
-	must.Do(wire.AsReconfig(onlyChunk(t, octets(t, "8200000c 000f0008 00000001"))))(t)
-	check.Fails(wire.AsReconfig(onlyChunk(t, octets(t, "8200000c 000f0009 00000001"))))(t, "error",
+	must.Do(wire.AsReconfig(onlyChunk(t, parseHex(t, "8200000c 000f0008 00000001"))))(t)
+	check.Fails(wire.AsReconfig(onlyChunk(t, parseHex(t, "8200000c 000f0009 00000001"))))(t, "error",
 		wire.ErrParamPartial)
 }
 
@@ -79,7 +79,7 @@ func TestOutgoingReset(t *testing.T) {
 		"one stream more": "000d0013 00000007 00000008 01020304 000000",
 	} {
 		t.Run(name, func(t *testing.T) {
-			check.Fails(wire.AsOutgoingReset(onlyParam(t, octets(t, raw))))(t, "error", wire.ErrParamLength)
+			check.Fails(wire.AsOutgoingReset(onlyParam(t, parseHex(t, raw))))(t, "error", wire.ErrParamLength)
 		})
 	}
 	r = must.Get(wire.AsOutgoingReset(
@@ -98,14 +98,15 @@ func TestIncomingReset(t *testing.T) {
 	wantOctets(t, wire.AppendIncomingReset(nil, 7, nil), "000e0008 00000007")
 	wantOctets(t, wire.AppendIncomingReset(nil, 7, make([]wire.StreamID, 65535))[:4], "000efffe") // cut to fit
 
-	check.Fails(wire.AsIncomingReset(onlyParam(t, octets(t, "000e0009 00000007 01"))))(t, "error", wire.ErrParamLength)
+	check.Fails(wire.AsIncomingReset(onlyParam(t, parseHex(t, "000e0009 00000007 01"))))(t, "error",
+		wire.ErrParamLength)
 }
 
 func TestTSNReset(t *testing.T) {
 	b := wire.AppendTSNReset(nil, 7)
 	wantOctets(t, b, "000f0008 00000007")
 	check.Equal(t, "RequestSeq", must.Get(onlyParam(t, b).TSNResetSeq())(t), 7)
-	check.Fails(onlyParam(t, octets(t, "000f000c 00000007 00000000")).TSNResetSeq())(t, "error", wire.ErrParamLength)
+	check.Fails(onlyParam(t, parseHex(t, "000f000c 00000007 00000000")).TSNResetSeq())(t, "error", wire.ErrParamLength)
 }
 
 func TestReconfigResponse(t *testing.T) {
@@ -132,7 +133,7 @@ func TestReconfigResponse(t *testing.T) {
 		"part of a sequence number": "00100006 0000",
 	} {
 		t.Run(name, func(t *testing.T) {
-			check.Fails(wire.AsReconfigResponse(onlyParam(t, octets(t, raw))))(t, "error", wire.ErrParamLength)
+			check.Fails(wire.AsReconfigResponse(onlyParam(t, parseHex(t, raw))))(t, "error", wire.ErrParamLength)
 		})
 	}
 }
@@ -158,8 +159,8 @@ func TestAddStreams(t *testing.T) {
 		check.Equal(t, "RequestSeq", a.RequestSeq(), 7)
 		check.Equal(t, "Count", a.Count(), 3)
 	}
-	check.Fails(onlyParam(t, octets(t, "00050004")).Addr())(t, "error", wire.ErrParamLength)
-	check.Fails(wire.AsAddStreams(onlyParam(t, octets(t, "0011000a 00000007 0003"))))(t, "error", wire.ErrParamLength)
-	check.Fails(wire.AsAddStreams(onlyParam(t, octets(t, "00120004"))))(t, "error", wire.ErrParamLength)
-	check.Fails(wire.AsAddStreams(onlyParam(t, octets(t, "000f0008 00000007"))))(t, "error", wire.ErrParamType)
+	check.Fails(onlyParam(t, parseHex(t, "00050004")).Addr())(t, "error", wire.ErrParamLength)
+	check.Fails(wire.AsAddStreams(onlyParam(t, parseHex(t, "0011000a 00000007 0003"))))(t, "error", wire.ErrParamLength)
+	check.Fails(wire.AsAddStreams(onlyParam(t, parseHex(t, "00120004"))))(t, "error", wire.ErrParamLength)
+	check.Fails(wire.AsAddStreams(onlyParam(t, parseHex(t, "000f0008 00000007"))))(t, "error", wire.ErrParamType)
 }

@@ -14,7 +14,7 @@ func TestSackExample(t *testing.T) {
 	b := wire.AppendSack(nil, wire.SackFields{CumTSN: 12, ARwnd: 4660,
 		Gaps: []wire.GapBlock{{Start: 2, End: 3}, {Start: 5, End: 5}}})
 	wantOctets(t, b, "03000018 0000000c 00001234 0002 0000 0002 0003 0005 0005")
-	s := as(t, wire.AsSack, b)
+	s := parseOne(t, wire.AsSack, b)
 	check.Equal(t, "CumTSN", s.CumTSN(), 12)
 	check.Equal(t, "ARwnd", s.ARwnd(), 4660)
 	check.Equal(t, "NumGaps", s.NumGaps(), 2)
@@ -34,7 +34,7 @@ func TestSackDuplicates(t *testing.T) {
 	b := wire.AppendSack(nil, f)
 	wantOctets(t, b, "0300001c ffffffff 000005dc 0001 0002 0002 0002 00000013 00000013")
 	check.Equal(t, "SackLen", wire.SackLen(1, 2), len(b))
-	s := as(t, wire.AsSack, b)
+	s := parseOne(t, wire.AsSack, b)
 	check.Equal(t, "NumDups", s.NumDups(), 2)
 	check.Equal(t, "first duplicate", s.Dup(0), 19)
 	check.Equal(t, "second duplicate", s.Dup(1), 19)
@@ -53,7 +53,7 @@ func TestSackLengths(t *testing.T) {
 		{"octets that nothing counts", "03000014 00000000 00000000 0000 0000 00000000", wire.ErrChunkLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := wire.AsSack(onlyChunk(t, octets(t, c.raw)))
+			_, err := wire.AsSack(onlyChunk(t, parseHex(t, c.raw)))
 			if c.err == nil {
 				check.Equal(t, "error", err, nil)
 			} else {
@@ -66,10 +66,10 @@ func TestSackLengths(t *testing.T) {
 // A SACK that cannot hold everything keeps the gap blocks rather than the duplicates.
 func TestSackIsCutToFit(t *testing.T) {
 	b := wire.AppendSack(nil, wire.SackFields{Gaps: make([]wire.GapBlock, 16000), Dups: make([]wire.TSN, 16000)})
-	s := as(t, wire.AsSack, b)
+	s := parseOne(t, wire.AsSack, b)
 	check.Equal(t, "NumGaps", s.NumGaps(), 16000)
 	check.Equal(t, "NumDups", s.NumDups(), 379)
 
-	s = as(t, wire.AsSack, wire.AppendSack(nil, wire.SackFields{Gaps: make([]wire.GapBlock, 70000)}))
+	s = parseOne(t, wire.AsSack, wire.AppendSack(nil, wire.SackFields{Gaps: make([]wire.GapBlock, 70000)}))
 	check.Equal(t, "NumGaps", s.NumGaps(), 16379)
 }

@@ -12,6 +12,6 @@ func TestShutdownCompleteHasItsOctetsAndFields(t *testing.T) {
 	for raw, reflected := range map[string]bool{"0e000004": false, "0e010004": true} {
 		b := wire.AppendShutdownComplete(nil, reflected)
 		wantOctets(t, b, raw)
-		check.Equal(t, "T", as(t, wire.AsShutdownComplete, b).T(), reflected)
+		check.Equal(t, "T", parseOne(t, wire.AsShutdownComplete, b).T(), reflected)
 	}
 }

@@ -23,8 +23,8 @@ var face = []string{
 	"sctp", "sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/qlog", "sctp/wire",
 }
 
-// exported is all that a program can see: the declarations of these packages, without bodies.
-func exported(t *testing.T) []byte {
+// exportedAPI is all that a program can see: the declarations of these packages, without bodies.
+func exportedAPI(t *testing.T) []byte {
 	ctx := build.Default
 	ctx.GOOS, ctx.GOARCH = "linux", "amd64"
 	var out bytes.Buffer

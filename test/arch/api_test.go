@@ -15,7 +15,7 @@ var updateAPI = flag.Bool("update-api", false, "write testdata/api.txt")
 
 // Whatever a program can see changes on purpose only: make api writes it down.
 func TestExportedAPIIsAsWrittenDown(t *testing.T) {
-	api := exported(t)
+	api := exportedAPI(t)
 	golden := filepath.Join("testdata", "api.txt")
 	if *updateAPI {
 		must.OK(t, os.WriteFile(golden, api, 0o644))

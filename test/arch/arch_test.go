@@ -14,8 +14,8 @@ import (
 )
 
 func TestSansIOPackagesNeverTouchTheWorld(t *testing.T) {
-	for _, pkg := range packages(t, sansIO) {
-		for _, file := range sources(t, pkg) {
+	for _, pkg := range expandPackages(t, sansIO) {
+		for _, file := range sourceFiles(t, pkg) {
 			checkFile(t, file)
 		}
 	}
@@ -28,7 +28,7 @@ func TestImportsOnlyGoDown(t *testing.T) {
 		}
 		rel, _ := filepath.Rel(root, filepath.Dir(path))
 		from := filepath.ToSlash(rel)
-		if level(from) < 0 {
+		if layerOf(from) < 0 {
 			t.Errorf("package %s is in no layer", from)
 			return nil
 		}
@@ -40,13 +40,13 @@ func TestImportsOnlyGoDown(t *testing.T) {
 			p, _ := strconv.Unquote(imp.Path.Value)
 			check.That(t, p != "log", "%s imports log: lines are those of log/slog", path)
 			to, ok := strings.CutPrefix(p, module)
-			check.That(t, !ok || level(to) >= level(from), "%s imports %s, which is above it", path, to)
+			check.That(t, !ok || layerOf(to) >= layerOf(from), "%s imports %s, which is above it", path, to)
 		}
 		return nil
 	})
 	must.OK(t, err)
 	// DDP knows nothing of SCTP: ddpadapt is the only room that knows both.
-	for _, file := range append(sources(t, "ddp"), sources(t, "rdma/rdmap")...) {
+	for _, file := range append(sourceFiles(t, "ddp"), sourceFiles(t, "rdma/rdmap")...) {
 		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly))(t)
 		for _, imp := range f.Imports {
 			check.That(t, !strings.Contains(imp.Path.Value, module+"sctp"), "%s imports %s", file, imp.Path.Value)

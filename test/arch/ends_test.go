@@ -23,7 +23,7 @@ func TestEveryEndIsListed(t *testing.T) {
 	for _, row := range ends {
 		doc := read(filepath.Join(root, strings.TrimSuffix(row.pkg, "/rdmap"), "doc.go"))
 		seen := make(map[string]bool)
-		for _, path := range sources(t, row.pkg) {
+		for _, path := range sourceFiles(t, row.pkg) {
 			name := ""
 			for _, line := range strings.Split(read(path), "\n") {
 				if m := funcName.FindStringSubmatch(line); m != nil {

@@ -23,22 +23,22 @@ const release = "v0.1.0"
 var paid = regexp.MustCompile(
 	`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
 
-// released is an environment for the go command in which our modules are released. The others come
+// releasedEnv is an environment for the go command in which our modules are released. The others come
 // from the module cache, or from where they always come from.
-func released(t *testing.T) (env []string) {
+func releasedEnv(t *testing.T) (env []string) {
 	goCommand(t, root, nil, "list", "-deps", "-test", "./...", "./cmd/...") // brings what is missing there
 	cache := strings.TrimSpace(goCommand(t, root, nil, "env", "GOMODCACHE"))
 	proxy := t.TempDir()
 	for _, m := range []string{"", "cmd/", "metrics/"} {
-		publish(t, filepath.Join(root, m), strings.TrimSuffix(module+m, "/"), proxy)
+		publishModule(t, filepath.Join(root, m), strings.TrimSuffix(module+m, "/"), proxy)
 	}
 	return []string{"GOWORK=off", "GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOBIN=",
 		"GOPROXY=file://" + proxy + ",file://" + cache + "/cache/download," +
 			strings.TrimSpace(goCommand(t, root, nil, "env", "GOPROXY"))}
 }
 
-// publish puts the module in dir into a folder that the go command reads as a module proxy.
-func publish(t *testing.T, dir, path, proxy string) {
+// publishModule puts the module in dir into a folder that the go command reads as a module proxy.
+func publishModule(t *testing.T, dir, path, proxy string) {
 	to := filepath.Join(proxy, path, "@v")
 	must.OK(t, os.MkdirAll(to, 0o755))
 	for name, text := range map[string]string{
@@ -86,7 +86,7 @@ func goCommand(t *testing.T, dir string, env []string, args ...string) string {
 // that is made for that, but those of metrics.
 func TestAnImporterHasFewModules(t *testing.T) {
 	race.Alone(t)
-	env, dir := released(t), t.TempDir()
+	env, dir := releasedEnv(t), t.TempDir()
 	src := "package main\n"
 	for _, pkg := range face {
 		if pkg != "metrics" {
@@ -112,7 +112,7 @@ func TestToolsCanBeInstalled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("unpacks all that the tools are made of")
 	}
-	env := released(t)
+	env := releasedEnv(t)
 	for _, tool := range []string{"cmd/ddpping", "cmd/ddpbench", "examples/rcopy"} {
 		goCommand(t, t.TempDir(), env, "install", "-n", module+tool+"@"+release)
 	}

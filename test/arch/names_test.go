@@ -36,7 +36,7 @@ func TestPagesForDevelopersNameWhatExists(t *testing.T) {
 	for page, text := range developerPages(t) {
 		for _, b := range fenced.FindAllStringSubmatch(text, -1) {
 			if b[1] == "" { // a picture
-				checked += names.check(t, page, b[2])
+				checked += names.checkText(t, page, b[2])
 			}
 		}
 		for _, m := range pageLink.FindAllStringSubmatch(text, -1) {
@@ -50,7 +50,7 @@ func TestPagesForDevelopersNameWhatExists(t *testing.T) {
 				checked++
 				check.That(t, pathExists(page, file), "%s names the file %s, which is not there", page, file)
 			case !strings.ContainsAny(m[1], "=-/"):
-				checked += names.check(t, page, m[1])
+				checked += names.checkText(t, page, m[1])
 			}
 		}
 	}
@@ -75,11 +75,13 @@ func TestPagesForDevelopersQuoteTheCode(t *testing.T) {
 		for _, b := range fenced.FindAllStringSubmatch(text, -1) {
 			if strings.HasPrefix(b[2], "fault ") {
 				quotations++
-				check.That(t, bytes.Contains(faults, []byte(b[2])), "%s quotes a fault that is not there:\n%s", page, b[2])
+				check.That(t, bytes.Contains(faults, []byte(b[2])), "%s quotes a fault that is not there:\n%s", page,
+					b[2])
 			}
 			if b[1] == "go" {
 				quotations++
-				check.That(t, bytes.Contains(code, []byte(b[2])), "%s quotes what no file that it names has:\n%s", page, b[2])
+				check.That(t, bytes.Contains(code, []byte(b[2])), "%s quotes what no file that it names has:\n%s",
+					page, b[2])
 			}
 		}
 	}
@@ -88,12 +90,13 @@ func TestPagesForDevelopersQuoteTheCode(t *testing.T) {
 
 // The picture of the imports in docs/dev/modules.md is the table that TestImportsOnlyGoDown holds.
 func TestPictureOfTheImportsIsTheirTable(t *testing.T) {
-	picture := fenced.FindStringSubmatch(string(must.Get(os.ReadFile(filepath.Join(root, "docs/dev/modules.md")))(t)))[2]
+	picture := fenced.FindStringSubmatch(
+		string(must.Get(os.ReadFile(filepath.Join(root, "docs/dev/modules.md")))(t)))[2]
 	var drawn [][]string
 	for line := range strings.Lines(picture) {
 		var pkgs []string
 		for _, w := range strings.Fields(line) {
-			if level(w) < 0 && !slices.ContainsFunc(layers, func(l []string) bool { return slices.Contains(l, w) }) {
+			if layerOf(w) < 0 && !slices.ContainsFunc(layers, func(l []string) bool { return slices.Contains(l, w) }) {
 				break // words about them
 			}
 			pkgs = append(pkgs, w)
@@ -160,8 +163,8 @@ type nameSet struct {
 	files   map[string]bool // names of Go files
 }
 
-// check looks for the names in a text, and returns how many it has looked up.
-func (n *nameSet) check(t *testing.T, page, text string) (checked int) {
+// checkText looks for the names in a text, and returns how many it has looked up.
+func (n *nameSet) checkText(t *testing.T, page, text string) (checked int) {
 	for _, w := range dotted.FindAllString(text, -1) {
 		owner, _, _ := strings.Cut(w, ".")
 		if !n.owners[owner] {

@@ -21,7 +21,7 @@ const receiveLines = 60
 func TestWayOfAPacketIsOneShortFile(t *testing.T) {
 	ends := []string{"ReadBatch", "PollBatch", "HandlePackets"}
 	lines, found := 0, map[string]bool{}
-	for _, path := range sources(t, "sctp") {
+	for _, path := range sourceFiles(t, "sctp") {
 		fset, own := token.NewFileSet(), filepath.Base(path) == "receive.go"
 		f := must.Get(parser.ParseFile(fset, path, nil, parser.SkipObjectResolution))(t)
 		known := slices.Clone(ends)

@@ -51,8 +51,8 @@ var layers = [][]string{
 	{"internal/prefetch", "internal/counters", "internal/crc32c", "internal/test/concurrent", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/sparse"},
 }
 
-// level is the line of a package, -1 where it has none.
-func level(pkg string) int {
+// layerOf is the line of a package, -1 where it has none.
+func layerOf(pkg string) int {
 	wide := -1 // by a pattern, which a layer that names the package overrides
 	for i, l := range layers {
 		for _, p := range l {
@@ -95,8 +95,8 @@ func checkFile(t *testing.T, path string) {
 
 const root = "../.."
 
-// packages expands a trailing * into the folders below.
-func packages(t *testing.T, patterns []string) []string {
+// expandPackages expands a trailing * into the folders below.
+func expandPackages(t *testing.T, patterns []string) []string {
 	var list []string
 	for _, p := range patterns {
 		dirs, err := filepath.Glob(filepath.Join(root, p))
@@ -109,8 +109,8 @@ func packages(t *testing.T, patterns []string) []string {
 	return list
 }
 
-// sources are the files of a package, but its tests.
-func sources(t *testing.T, pkg string) []string {
+// sourceFiles are the files of a package, but its tests.
+func sourceFiles(t *testing.T, pkg string) []string {
 	all := must.Get(os.ReadDir(filepath.Join(root, pkg)))(t)
 	var list []string
 	for _, e := range all {

@@ -26,19 +26,19 @@ const (
 	weighEvery  = 64       // packets of attackers
 )
 
-// steps is what the association has done.
-func (h *hold) steps() uint64 { return h.a.Steps() + h.mux.Steps() }
+// stepsTaken is what the association has done.
+func (h *victimConn) stepsTaken() uint64 { return h.a.Steps() + h.mux.Steps() }
 
-// labour holds what an association has done, with the last packet and in all, against what was paid
+// checkWork holds what an association has done, with the last packet and in all, against what was paid
 // for it.
-func (s *Siege) labour(h *hold) {
-	st, n := h.a.Stats(), h.steps()
+func (s *Simulation) checkWork(h *victimConn) {
+	st, n := h.a.Stats(), h.stepsTaken()
 	paid := stepsByOctet*(st.OctetsIn+st.OctetsOut) + stepsForNothing
 	if d := n - h.worked; d > stepsAtOnce {
-		s.fail("%d steps at once", d)
+		s.recordFailure("%d steps at once", d)
 	}
 	if n > paid {
-		s.fail("%d steps, and %d octets in and %d out have paid for %d", n, st.OctetsIn, st.OctetsOut, paid)
+		s.recordFailure("%d steps, and %d octets in and %d out have paid for %d", n, st.OctetsIn, st.OctetsOut, paid)
 	}
 	s.Worst.Steps = max(s.Worst.Steps, n-h.worked)
 	if n > stepsForNothing {
@@ -49,20 +49,20 @@ func (s *Siege) labour(h *hold) {
 
 // foreign are types of what no association holds: it only points there.
 var foreign = map[reflect.Type]bool{
-	reflect.TypeFor[Siege](): true, reflect.TypeFor[hold](): true, reflect.TypeFor[queue](): true,
+	reflect.TypeFor[Simulation](): true, reflect.TypeFor[victimConn](): true, reflect.TypeFor[victimQP](): true,
 	reflect.TypeFor[simulation.Node](): true,
 	reflect.TypeFor[rawio.Pool]():      true, reflect.TypeFor[ddp.Stream](): true, reflect.TypeFor[rdmap.QP](): true,
 	reflect.TypeFor[assoc.Env](): true,
 }
 
-// weigh holds what each association keeps alive against what it says it holds.
-func (s *Siege) weigh() {
+// checkHeld holds what each association keeps alive against what it says it holds.
+func (s *Simulation) checkHeld() {
 	theirs := func(p unsafe.Pointer) bool {
 		at, m := uintptr(p), s.memory.octets
 		return at-uintptr(unsafe.Pointer(&m[0])) < uintptr(len(m)) // of the program
 	}
 	for _, c := range s.victim.Conns() {
-		h, ok := c.(*hold)
+		h, ok := c.(*victimConn)
 		if !ok {
 			continue
 		}
@@ -70,7 +70,7 @@ func (s *Siege) weigh() {
 		n := heapsize.Of(func(t reflect.Type) bool { return foreign[t] }, theirs, h.a, h.mux)
 		s.stats.Weighed++
 		if n > held*heapPercent/100+heapEach {
-			s.fail("%d octets are kept alive by an association that says it holds %d", n, held)
+			s.recordFailure("%d octets are kept alive by an association that says it holds %d", n, held)
 		}
 		s.Worst.Heap = max(s.Worst.Heap, float64(n-heapEach)/float64(held))
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// friend is an honest host with one association to the victim. It sends the victim a HEARTBEAT a
+// honestHost is an honest host with one association to the victim. It sends the victim a HEARTBEAT a
 // few times a second. The answer needs everything that an attacker may get in the way of.
-type friend struct {
-	s     *Siege
+type honestHost struct {
+	s     *Simulation
 	node  *simulation.Node
-	conn  *plain
+	conn  *honestConn
 	asked rawio.Time
 	beats uint64 // answers
 }
 
-// plain is the friend's end of its association.
-type plain struct {
-	f    *friend
+// honestConn is the friend's end of its association.
+type honestConn struct {
+	f    *honestHost
 	a    *assoc.Assoc
 	up   bool
 	gone bool
@@ -30,8 +30,8 @@ type plain struct {
 
 const interval = 100 * time.Millisecond
 
-func newFriend(s *Siege) *friend {
-	f := &friend{s: s}
+func newFriend(s *Simulation) *honestHost {
+	f := &honestHost{s: s}
 	carries := func(_, _ netip.Addr) int { return mtu }
 	f.node = s.ground.NewNode("friend", simnet.NewRand(5), carries, friendAddr)
 	s.ground.Net().Connect(victimAddr, friendAddr, simnet.Params{Delay: time.Millisecond})
@@ -40,57 +40,57 @@ func newFriend(s *Siege) *friend {
 	a, err := f.node.EP.Connect(f.node.Time(), &cfg, friendPort, netip.AddrPort{},
 		[]netip.AddrPort{netip.AddrPortFrom(victimAddr, 0)}, victimPort)
 	if err != nil {
-		s.fail("connect: %v", err)
+		s.recordFailure("connect: %v", err)
 		return f
 	}
-	f.conn = &plain{f: f, a: a}
+	f.conn = &honestConn{f: f, a: a}
 	a.Owner = f.conn
 	f.node.Add(f.conn)
 	f.conn.Pump()
 	for end := s.ground.Now().Add(time.Second); !f.conn.up && s.ground.Now() < end && s.ground.Step(end); {
 	}
 	if !f.conn.up {
-		s.fail("the friend's association is not set up")
+		s.recordFailure("the friend's association is not set up")
 	}
-	f.ask()
+	f.sendHeartbeat()
 	return f
 }
 
-// ask sends a HEARTBEAT, and sees to it that the next follows.
-func (f *friend) ask() {
+// sendHeartbeat sends a HEARTBEAT, and sees to it that the next follows.
+func (f *honestHost) sendHeartbeat() {
 	if f.conn.gone {
 		return
 	}
 	f.asked, f.beats = f.s.ground.Now(), f.conn.a.Stats().HeartbeatAcksIn
 	if err := f.conn.a.RequestHeartbeat(f.node.Time(), victimAddr); err != nil {
-		f.s.fail("the friend asks: %v", err)
+		f.s.recordFailure("the friend asks: %v", err)
 	}
 	f.conn.Pump()
 }
 
-// check sees to it that the friend gets its answers.
-func (f *friend) check() {
+// checkAnswers sees to it that the friend gets its answers.
+func (f *honestHost) checkAnswers() {
 	switch now := f.s.ground.Now(); {
 	case f.conn.gone:
-		f.s.fail("the friend's association has ended")
+		f.s.recordFailure("the friend's association has ended")
 	case f.conn.a.Stats().HeartbeatAcksIn > f.beats:
 		if now.Sub(f.asked) >= interval {
 			f.s.stats.Friend++
-			f.ask()
+			f.sendHeartbeat()
 		}
 	case now.Sub(f.asked) > patience:
-		f.s.fail("the friend has waited for %v", patience)
+		f.s.recordFailure("the friend has waited for %v", patience)
 	}
 }
 
 // Assoc implements simulation.Conn.
-func (p *plain) Assoc() *assoc.Assoc { return p.a }
+func (p *honestConn) Assoc() *assoc.Assoc { return p.a }
 
 // Gone implements simulation.Conn.
-func (p *plain) Gone() bool { return p.gone }
+func (p *honestConn) Gone() bool { return p.gone }
 
 // Pump implements simulation.Conn.
-func (p *plain) Pump() {
+func (p *honestConn) Pump() {
 	for more := true; more; {
 		for {
 			ev, ok := p.a.PollEvent()

@@ -12,11 +12,11 @@ import (
 	"github.com/rddp-go/rddp/test/attack/attacker"
 )
 
-// hand is a peer made by hand.
-type hand struct {
+// rawPeer is a peer made by hand.
+type rawPeer struct {
 	t          *testing.T
-	s          *Siege
-	foe        *foe
+	s          *Simulation
+	foe        *attackerHost
 	port       uint16
 	tag, peer  uint32
 	next       wire.TSN
@@ -24,27 +24,29 @@ type hand struct {
 	cookieEcho []byte
 }
 
-func newHand(t *testing.T) *hand {
+func newHand(t *testing.T) *rawPeer {
 	t.Helper()
 	s := New(attacker.FromOctets(nil)) // whose attackers do nothing
-	return &hand{t: t, s: s, foe: s.foes[0], port: 2000, tag: 0x1234567, next: 100}
+	return &rawPeer{t: t, s: s, foe: s.foes[0], port: 2000, tag: 0x1234567, next: 100}
 }
 
-// send delivers a packet with the victim's tag, and returns the chunks that come back.
-func (h *hand) send(chunks ...[]byte) []wire.Chunk { return h.sendAs(h.foe.addr, h.peer, chunks...) }
+// sendChunks delivers a packet with the victim's tag, and returns the chunks that come back.
+func (h *rawPeer) sendChunks(chunks ...[]byte) []wire.Chunk {
+	return h.sendAs(h.foe.addr, h.peer, chunks...)
+}
 
-func (h *hand) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.Chunk {
+func (h *rawPeer) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.Chunk {
 	h.t.Helper()
 	b := slices.Concat(append([][]byte{wire.AppendHeader(nil, h.port, victimPort, tag)}, chunks...)...)
 	wire.PutPacketChecksum([][]byte{b})
 	h.foe.box = nil
-	h.s.deliver(&foe{addr: from}, b)
+	h.s.deliverPacket(&attackerHost{addr: from}, b)
 	must.That(h.t, h.s.err == nil, "%v", h.s.err)
-	return h.got()
+	return h.receivedChunks()
 }
 
-// got returns the chunks that have come.
-func (h *hand) got() (all []wire.Chunk) {
+// receivedChunks returns the chunks that have come.
+func (h *rawPeer) receivedChunks() (all []wire.Chunk) {
 	for _, b := range h.foe.box {
 		p, err := wire.ParsePacket(b)
 		must.OK(h.t, err)
@@ -57,65 +59,65 @@ func (h *hand) got() (all []wire.Chunk) {
 	return all
 }
 
-// only returns the chunk of a type among others.
-func (h *hand) only(all []wire.Chunk, t wire.ChunkType) wire.Chunk {
+// onlyChunk returns the chunk of a type among others.
+func (h *rawPeer) onlyChunk(all []wire.Chunk, t wire.ChunkType) wire.Chunk {
 	h.t.Helper()
 	i := slices.IndexFunc(all, func(c wire.Chunk) bool { return c.Type() == t })
 	if i < 0 {
-		h.t.Fatalf("no %v among %v", t, types(all))
+		h.t.Fatalf("no %v among %v", t, chunkTypes(all))
 	}
 	return all[i]
 }
 
-func types(all []wire.Chunk) (s []string) {
+func chunkTypes(all []wire.Chunk) (s []string) {
 	for _, c := range all {
 		s = append(s, c.Type().String())
 	}
 	return s
 }
 
-func padded(b []byte) []byte { return append(b, wire.Padding(len(b))...) }
+func padChunk(b []byte) []byte { return append(b, wire.Padding(len(b))...) }
 
 // setUp sets an association up.
-func (h *hand) setUp() *hold {
+func (h *rawPeer) setUp() *victimConn {
 	h.t.Helper()
 	at := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10,
 		InStreams: 10, TSN: h.next})
 	init := wire.AppendAdaptationIndication(at, 1)
 	binary.BigEndian.PutUint16(init[2:], uint16(len(init)))
-	ack, err := wire.AsInit(h.only(h.sendAs(h.foe.addr, 0, init), wire.ChunkInitAck))
+	ack, err := wire.AsInit(h.onlyChunk(h.sendAs(h.foe.addr, 0, init), wire.ChunkInitAck))
 	must.OK(h.t, err)
 	h.peer, h.sent = ack.Tag(), ack.TSN()-1
 	ps := ack.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		if p.Type() == wire.ParamStateCookie {
-			h.cookieEcho = padded(wire.AppendCookieEcho(nil, p.Value()))
+			h.cookieEcho = padChunk(wire.AppendCookieEcho(nil, p.Value()))
 		}
 	}
-	h.only(h.send(h.cookieEcho), wire.ChunkCookieAck)
-	return h.victim()
+	h.onlyChunk(h.sendChunks(h.cookieEcho), wire.ChunkCookieAck)
+	return h.victimSide()
 }
 
-// victim is the association at the other end.
-func (h *hand) victim() *hold {
+// victimSide is the association at the other end.
+func (h *rawPeer) victimSide() *victimConn {
 	for _, c := range h.s.victim.Conns() {
 		if c.Assoc().PeerPort() == h.port {
-			return c.(*hold)
+			return c.(*victimConn)
 		}
 	}
 	return nil
 }
 
-// alive sees to it that the association still is one, and takes a message.
-func (h *hand) alive(v *hold) {
+// checkAlive sees to it that the association still is one, and takes a message.
+func (h *rawPeer) checkAlive(v *victimConn) {
 	h.t.Helper()
-	must.That(h.t, !v.gone && h.victim() == v && v.a.State() == assoc.Established,
+	must.That(h.t, !v.gone && h.victimSide() == v && v.a.State() == assoc.Established,
 		"the association has come to its end, or to %v", v.a.State())
-	reply := h.send(padded(wire.AppendHeartbeat(nil, []byte("alive?"))))
-	h.only(reply, wire.ChunkHeartbeatAck)
+	reply := h.sendChunks(padChunk(wire.AppendHeartbeat(nil, []byte("alive?"))))
+	h.onlyChunk(reply, wire.ChunkHeartbeatAck)
 }
 
-func (h *hand) data(f wire.DataFields, payload []byte) []byte {
+func (h *rawPeer) dataChunk(f wire.DataFields, payload []byte) []byte {
 	f.PayloadLen = len(payload)
-	return padded(append(wire.AppendDataHeader(nil, f), payload...))
+	return padChunk(append(wire.AppendDataHeader(nil, f), payload...))
 }

@@ -38,7 +38,7 @@ func TestForgedChunksWithTheWrongTagEndNoAssociation(t *testing.T) {
 		}
 	}
 	for end := h.s.ground.Now().Add(time.Minute); h.s.ground.Now() < end && h.s.ground.Step(end); {
-		f.check()
+		f.checkAnswers()
 	}
 	check.That(t, h.s.err == nil && !f.conn.gone && f.conn.a.State() == before && h.s.stats.Friend != 0,
 		"%v; the friend's association is %v, with %d answers", h.s.err, f.conn.a.State(), h.s.stats.Friend)
@@ -66,7 +66,7 @@ func TestNothingBehindAChunkIsRead(t *testing.T) {
 		binary.BigEndian.PutUint16(c[14:], counts[1])
 		short = append(short, c)
 	}
-	said := func(h *hand, chunk []byte, behind byte) string {
+	said := func(h *rawPeer, chunk []byte, behind byte) string {
 		h.port++
 		v := h.setUp()
 		if wire.ChunkType(chunk[0]) == wire.ChunkSack && len(chunk) >= 8 {
@@ -83,10 +83,10 @@ func TestNothingBehindAChunkIsRead(t *testing.T) {
 			Local: netip.AddrPortFrom(victimAddr, 0)}
 		h.s.victim.Receive(&p)
 		p.Release()
-		what := fmt.Sprintf("%x %+v", h.got(), v.a.Stats())
+		what := fmt.Sprintf("%x %+v", h.receivedChunks(), v.a.Stats())
 		v.a.Abort(h.s.victim.Time(), nil)
 		v.Pump()
-		h.got()
+		h.receivedChunks()
 		return what
 	}
 	zeros, ones := newHand(t), newHand(t)
@@ -101,21 +101,23 @@ func TestCookieEchoThatComesAgainChangesNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		state assoc.State
-		bring func(h *hand, v *hold)
+		bring func(h *rawPeer, v *victimConn)
 	}{
-		{"established", assoc.Established, func(*hand, *hold) {}},
-		{"with half a message held", assoc.Established, func(h *hand, _ *hold) {
-			h.send(h.data(wire.DataFields{Flags: wire.FlagB | wire.FlagU, TSN: h.next, PPID: 16}, []byte("half")))
+		{"established", assoc.Established, func(*rawPeer, *victimConn) {}},
+		{"with half a message held", assoc.Established, func(h *rawPeer, _ *victimConn) {
+			h.sendChunks(h.dataChunk(wire.DataFields{Flags: wire.FlagB | wire.FlagU, TSN: h.next, PPID: 16},
+				[]byte("half")))
 		}},
-		{"with data outstanding", assoc.Established, func(h *hand, _ *hold) {
-			h.send(h.data(wire.DataFields{Flags: 7, TSN: h.next, PPID: 17}, forge.Control(0, forge.Initiate, nil)))
+		{"with data outstanding", assoc.Established, func(h *rawPeer, _ *victimConn) {
+			h.sendChunks(h.dataChunk(wire.DataFields{Flags: 7, TSN: h.next, PPID: 17},
+				forge.Control(0, forge.Initiate, nil)))
 		}},
-		{"while it is shut down from here", assoc.ShutdownSent, func(h *hand, v *hold) {
+		{"while it is shut down from here", assoc.ShutdownSent, func(h *rawPeer, v *victimConn) {
 			v.a.Shutdown(h.s.victim.Time())
 			v.Pump()
 		}},
-		{"while the peer shuts it down", assoc.ShutdownAckSent, func(h *hand, _ *hold) {
-			h.send(wire.AppendShutdown(nil, h.sent))
+		{"while the peer shuts it down", assoc.ShutdownAckSent, func(h *rawPeer, _ *victimConn) {
+			h.sendChunks(wire.AppendShutdown(nil, h.sent))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,8 +125,9 @@ func TestCookieEchoThatComesAgainChangesNothing(t *testing.T) {
 			v := h.setUp()
 			tt.bring(h, v)
 			for range 5 {
-				h.send(h.cookieEcho)
-				h.send(h.cookieEcho, h.data(wire.DataFields{Flags: 7, TSN: h.next + 5, PPID: 16}, []byte("later")))
+				h.sendChunks(h.cookieEcho)
+				h.sendChunks(h.cookieEcho, h.dataChunk(wire.DataFields{Flags: 7, TSN: h.next + 5, PPID: 16},
+					[]byte("later")))
 			}
 			check.That(t, !v.gone && v.a.State() == tt.state && h.s.stats.Restarts == 0 && len(h.s.victim.Conns()) == 2,
 				"%v, gone %v, %d restarts, %d associations", v.a.State(), v.gone, h.s.stats.Restarts,
@@ -141,32 +144,32 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	const local = 31000
 	a := must.Get(h.s.victim.EP.Connect(h.s.victim.Time(), &h.s.cfg, local, netip.AddrPort{},
 		[]netip.AddrPort{netip.AddrPortFrom(h.foe.addr, 0)}, h.port))(t)
-	v := h.s.adopt(a, true)
+	v := h.s.adoptAssoc(a, true)
 	h.s.victim.Add(v)
 	v.Pump()
 	send := func(chunks ...[]byte) []wire.Chunk {
 		b := slices.Concat(append([][]byte{wire.AppendHeader(nil, h.port, local, h.peer)}, chunks...)...)
 		wire.PutPacketChecksum([][]byte{b})
-		h.s.deliver(h.foe, b)
-		return h.got()
+		h.s.deliverPacket(h.foe, b)
+		return h.receivedChunks()
 	}
-	chunks := h.got()
+	chunks := h.receivedChunks()
 	stale := wire.AppendError(nil)
 	stale = wire.AppendStaleCookieCause(stale, 1000)
 	binary.BigEndian.PutUint16(stale[2:], uint16(len(stale)))
 	for i := range 6 {
-		init := must.Get(wire.AsInit(h.only(chunks, wire.ChunkInit)))(t)
+		init := must.Get(wire.AsInit(h.onlyChunk(chunks, wire.ChunkInit)))(t)
 		h.peer = init.Tag()
 		ack := wire.AppendInit(nil, wire.ChunkInitAck,
 			wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: h.next})
 		ack = wire.AppendAdaptationIndication(wire.AppendParam(ack, wire.ParamStateCookie,
 			[]byte("a cookie of four")), 1)
 		binary.BigEndian.PutUint16(ack[2:], uint16(len(ack)))
-		h.only(send(ack), wire.ChunkCookieEcho)
+		h.onlyChunk(send(ack), wire.ChunkCookieEcho)
 		if i == 5 {
 			break
 		}
-		chunks = send(stale, h.data(wire.DataFields{Flags: 7, TSN: h.next, PPID: 16}, []byte("early")))
+		chunks = send(stale, h.dataChunk(wire.DataFields{Flags: 7, TSN: h.next, PPID: 16}, []byte("early")))
 		must.That(t, v.a.State() == assoc.CookieWait, "behind Stale Cookie %d it is %v", i, v.a.State())
 	}
 	send(wire.AppendCookieAck(nil))
@@ -185,10 +188,10 @@ func TestErrorOfManyCauses(t *testing.T) {
 			e = append(e, 0, 4)
 		}
 		binary.BigEndian.PutUint16(e[2:], uint16(len(e)))
-		reply := h.send(e)
-		check.That(t, len(reply) == 0, "cause %d is answered by %v", code, types(reply))
+		reply := h.sendChunks(e)
+		check.That(t, len(reply) == 0, "cause %d is answered by %v", code, chunkTypes(reply))
 	}
-	h.alive(v)
+	h.checkAlive(v)
 }
 
 // usrsctp 547: FORWARD-TSN over fragments that were held. usrsctp 380 and 386: ASCONF with an
@@ -198,27 +201,27 @@ func TestChunksOfExtensionsTouchNothingThatIsHeld(t *testing.T) {
 	h := newHand(t)
 	v := h.setUp()
 	session := forge.Control(0, forge.Initiate, []byte("hello"))
-	h.send(h.data(wire.DataFields{Flags: wire.FlagB | wire.FlagU, TSN: h.next, PPID: 17}, session[:3]))
-	forward := padded(wire.AppendForwardTSN(nil, h.next+1, []wire.Skip{{Stream: 0, SSN: 0}, {Stream: 1, SSN: 7}}))
+	h.sendChunks(h.dataChunk(wire.DataFields{Flags: wire.FlagB | wire.FlagU, TSN: h.next, PPID: 17}, session[:3]))
+	forward := padChunk(wire.AppendForwardTSN(nil, h.next+1, []wire.Skip{{Stream: 0, SSN: 0}, {Stream: 1, SSN: 7}}))
 	for _, tt := range []struct {
 		name  string
 		chunk []byte
 	}{
 		{"FORWARD-TSN over a fragment", forward},
-		{"FORWARD-TSN far ahead", padded(wire.AppendForwardTSN(nil, h.next+1<<30, nil))},
+		{"FORWARD-TSN far ahead", padChunk(wire.AppendForwardTSN(nil, h.next+1<<30, nil))},
 		{"ASCONF that adds half an address", append([]byte{0xC1, 0, 0, 24, 0, 0, 0, 1, 0, 5, 0, 8, 10, 0, 1, 1, 0xC0, 1, 0, 8, 0, 0, 0, 1}, nil...)},
 		{"ASCONF whose address has no length", []byte{0xC1, 0, 0, 12, 0, 0, 0, 1, 0, 5, 0, 0}},
 		{"ASCONF without an address", []byte{0xC1, 0, 0, 8, 0, 0, 0, 1}},
 	} {
-		reply := h.send(tt.chunk)
-		e, err := wire.AsError(h.only(reply, wire.ChunkError))
+		reply := h.sendChunks(tt.chunk)
+		e, err := wire.AsError(h.onlyChunk(reply, wire.ChunkError))
 		must.That(t, err == nil, "%s: %v", tt.name, err)
 		cs := e.Causes()
 		c, ok := cs.Next()
 		check.That(t, ok && c.Code() == wire.CauseUnrecognizedChunkType && bytes.Equal(c.Info(), tt.chunk),
 			"%s is answered by %x", tt.name, e)
 	}
-	h.send(h.data(wire.DataFields{Flags: wire.FlagE | wire.FlagU, TSN: h.next + 1, PPID: 17}, session[3:]))
+	h.sendChunks(h.dataChunk(wire.DataFields{Flags: wire.FlagE | wire.FlagU, TSN: h.next + 1, PPID: 17}, session[3:]))
 	check.That(t, h.s.stats.Sessions != 0 || v.mux.Sessions() != 0, "the message that was held has not become whole")
-	h.alive(v)
+	h.checkAlive(v)
 }

@@ -9,35 +9,35 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// hold is one association of the victim's, with the sessions on it.
-type hold struct {
-	s        *Siege
+// victimConn is one association of the victim's, with the sessions on it.
+type victimConn struct {
+	s        *Simulation
 	a        *assoc.Assoc
 	mux      *ddpadapt.Mux
 	gone     bool
-	worked   uint64   // steps when it was looked at last
-	closing  []*queue // whose peer has ended its half
-	flushing []*queue
+	worked   uint64      // steps when it was looked at last
+	closing  []*victimQP // whose peer has ended its half
+	flushing []*victimQP
 }
 
-func (s *Siege) adopt(a *assoc.Assoc, initiator bool) *hold {
-	h := &hold{s: s, a: a, mux: ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxPending: 8})}
+func (s *Simulation) adoptAssoc(a *assoc.Assoc, initiator bool) *victimConn {
+	h := &victimConn{s: s, a: a, mux: ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxPending: 8})}
 	a.Owner = h
 	a.SetUpper(h.mux, h.mux)
 	s.stats.Associations++
 	return h
 }
 
-var _ simulation.Conn = (*hold)(nil)
+var _ simulation.Conn = (*victimConn)(nil)
 
 // Assoc implements simulation.Conn.
-func (h *hold) Assoc() *assoc.Assoc { return h.a }
+func (h *victimConn) Assoc() *assoc.Assoc { return h.a }
 
 // Gone implements simulation.Conn.
-func (h *hold) Gone() bool { return h.gone }
+func (h *victimConn) Gone() bool { return h.gone }
 
 // Pump implements simulation.Conn.
-func (h *hold) Pump() {
+func (h *victimConn) Pump() {
 	now := h.s.victim.Time()
 	for rounds := 0; ; rounds++ {
 		for {
@@ -45,7 +45,7 @@ func (h *hold) Pump() {
 			if !ok {
 				break
 			}
-			h.event(ev)
+			h.handleEvent(ev)
 		}
 		left := h.mux.HandleReceived(now)
 		for _, q := range h.closing {
@@ -59,7 +59,7 @@ func (h *hold) Pump() {
 				break
 			}
 			busy = true
-			h.session(ev)
+			h.handleSession(ev)
 		}
 		more := h.s.victim.Transmit(h.a) || left
 		flushing := h.flushing
@@ -68,18 +68,18 @@ func (h *hold) Pump() {
 		}
 		more = more || len(h.flushing) > 0
 		if rounds > 1000 {
-			h.s.fail("one packet keeps an association busy for %d rounds", rounds)
+			h.s.recordFailure("one packet keeps an association busy for %d rounds", rounds)
 			return
 		}
 		if !busy && !more {
-			h.s.labour(h)
+			h.s.checkWork(h)
 			h.s.victim.Settled(h)
 			return
 		}
 	}
 }
 
-func (h *hold) event(ev assoc.Event) {
+func (h *victimConn) handleEvent(ev assoc.Event) {
 	switch ev.Kind {
 	case assoc.EventRestart:
 		h.s.stats.Restarts++
@@ -90,7 +90,7 @@ func (h *hold) event(ev assoc.Event) {
 		h.gone = true
 		h.s.stats.Ends++
 		if err := (*assoc.InternalError)(nil); errors.As(ev.Err, &err) {
-			h.s.fail("%v", err)
+			h.s.recordFailure("%v", err)
 		}
 		h.s.victim.EP.Remove(h.a)
 	}
@@ -102,42 +102,42 @@ func (h *hold) event(ev assoc.Event) {
 		}
 		s, err := h.mux.Open(h.s.victim.Time(), -1, q.core.Stream(), []byte("let me in"))
 		if err != nil {
-			q.release()
+			q.releaseAll()
 			return
 		}
 		q.session, s.Owner = s, q
 	}
 }
 
-func (h *hold) session(ev ddpadapt.Event) {
+func (h *victimConn) handleSession(ev ddpadapt.Event) {
 	if ev.Session == nil {
 		return
 	}
-	q, _ := ev.Session.Owner.(*queue)
+	q, _ := ev.Session.Owner.(*victimQP)
 	switch ev.Kind {
 	case ddpadapt.EventInitiate:
 		if q = h.s.newQueue(h); q == nil || h.s.c.One(8) {
 			ev.Session.Reject(h.s.victim.Time(), nil) // it may be over by now
 			if q != nil {
-				q.release()
+				q.releaseAll()
 			}
 			return
 		}
 		q.session, ev.Session.Owner = ev.Session, q
-		if err := ev.Session.Accept(h.s.victim.Time(), q.core.Stream(), q.tags()); err != nil {
+		if err := ev.Session.Accept(h.s.victim.Time(), q.core.Stream(), q.knownSTags()); err != nil {
 			return // EventEnded, or EventDown, comes
 		}
 		h.s.stats.Sessions++
-		q.start()
+		q.startQP()
 	case ddpadapt.EventAccepted:
 		if q != nil && q.core.State() == rdmap.StateInit {
 			h.s.stats.Sessions++
-			q.start()
+			q.startQP()
 		}
 	case ddpadapt.EventEnded, ddpadapt.EventDown:
 		if q != nil {
 			q.core.Ended()
-			q.release()
+			q.releaseAll()
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // memory is all that the victim's program has: pages, each followed by one that nobody may touch.
 type memory struct {
-	s      *Siege
+	s      *Simulation
 	octets []byte
 	guards []byte          // what the guard pages hold
 	free   []int           // pages
@@ -30,7 +30,7 @@ const (
 	granted = 0x11 // what peers may read
 )
 
-func newMemory(s *Siege) *memory {
+func newMemory(s *Simulation) *memory {
 	m := &memory{s: s, secret: make(map[uint64]bool)}
 	words := make([]uint64, 2*numPage*pageLen/8) // aligned for atomics
 	m.octets = make([]byte, 0, len(words)*8)
@@ -51,73 +51,73 @@ type page struct {
 	index int
 }
 
-func (p page) bytes() []byte { return p.m.octets[2*p.index*pageLen:][:pageLen:pageLen] }
+func (p page) pageBytes() []byte { return p.m.octets[2*p.index*pageLen:][:pageLen:pageLen] }
 
-// take returns a page full of one octet.
-func (m *memory) take(octet byte) (page, bool) {
+// takePage returns a page full of one octet.
+func (m *memory) takePage(octet byte) (page, bool) {
 	if len(m.free) == 0 {
 		return page{}, false
 	}
 	p := page{m, m.free[0]}
 	m.free = m.free[1:]
-	b := p.bytes()
+	b := p.pageBytes()
 	for i := range b {
 		b[i] = octet
 	}
 	return p, true
 }
 
-// give is what a program does with memory that is its own again: it keeps a secret there, which
+// fillWithSecret is what a program does with memory that is its own again: it keeps a secret there, which
 // must not be seen.
-func (p page) give() {
+func (p page) fillWithSecret() {
 	m := p.m
 	m.next++
 	v := 0xA5C3_0000_0000_0000 | m.next<<8 | 0x3C
 	m.secret[v], m.given[p.index] = true, v
-	b := p.bytes()
+	b := p.pageBytes()
 	for i := 0; i < len(b); i += 8 {
 		binary.BigEndian.PutUint64(b[i:], v)
 	}
 	m.free = append(m.free, p.index)
 }
 
-// spy looks for secrets in what the victim sends.
-func (m *memory) spy(b []byte) {
+// findSecrets looks for secrets in what the victim sends.
+func (m *memory) findSecrets(b []byte) {
 	for i := 0; i+8 <= len(b); i++ {
 		if b[i] == 0xA5 && m.secret[binary.BigEndian.Uint64(b[i:])] {
-			m.s.fail("memory that was given back is sent: %x", b[max(i-24, 0):min(i+16, len(b))])
+			m.s.recordFailure("memory that was given back is sent: %x", b[max(i-24, 0):min(i+16, len(b))])
 			return
 		}
 	}
 	for i := 0; i+16 <= len(b); i++ {
 		if b[i] == unsent && bytes.Count(b[i:i+16], []byte{unsent}) == 16 {
-			m.s.fail("what a receive holds is sent: %x", b[max(i-24, 0):min(i+16, len(b))])
+			m.s.recordFailure("what a receive holds is sent: %x", b[max(i-24, 0):min(i+16, len(b))])
 			return
 		}
 	}
 }
 
-// check looks at the guard pages, and at pages that were given back.
-func (m *memory) check() {
+// checkGuards looks at the guard pages, and at pages that were given back.
+func (m *memory) checkGuards() {
 	for i := range numPage {
 		at := (2*i + 1) * pageLen
 		if !bytes.Equal(m.octets[at:at+pageLen], m.guards[at:at+pageLen]) {
-			m.s.fail("the page behind page %d was written to", i)
+			m.s.recordFailure("the page behind page %d was written to", i)
 		}
 	}
 	for _, i := range m.free {
-		b := page{m, i}.bytes()
+		b := page{m, i}.pageBytes()
 		if v := m.given[i]; v != 0 && (binary.BigEndian.Uint64(b) != v || !bytes.Equal(b[:pageLen-8], b[8:])) {
-			m.s.fail("page %d was written to after it was given back", i)
+			m.s.recordFailure("page %d was written to after it was given back", i)
 		}
 	}
 }
 
-// register makes a region of the page.
-func (p page) register(access ddp.Access, scope ddp.StreamID) *ddp.Region {
-	r, err := p.m.s.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(p.bytes()), Access: access, Scope: scope})
+// registerPage makes a region of the page.
+func (p page) registerPage(access ddp.Access, scope ddp.StreamID) *ddp.Region {
+	r, err := p.m.s.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(p.pageBytes()), Access: access, Scope: scope})
 	if err != nil {
-		p.m.s.fail("register: %v", err)
+		p.m.s.recordFailure("register: %v", err)
 	}
 	return r
 }

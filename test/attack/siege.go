@@ -27,16 +27,16 @@ var (
 	friendAddr = netip.AddrFrom4([4]byte{10, 0, 0, 2})
 )
 
-// Siege is one run.
-type Siege struct {
+// Simulation is one run.
+type Simulation struct {
 	c      *attacker.Choices
-	ground *simulation.Ground
+	ground *simulation.Env
 	victim *simulation.Node
 	pool   *rawio.Pool
 	table  *ddp.Table
 	memory *memory
-	foes   []*foe
-	friend *friend
+	foes   []*attackerHost
+	friend *honestHost
 	cfg    assoc.Config
 	err    error
 
@@ -58,8 +58,8 @@ type Stats struct {
 	Weighed                                      uint64 // times that memory was measured
 }
 
-// foe is an attacker at an address of its own.
-type foe struct {
+// attackerHost is an attacker at an address of its own.
+type attackerHost struct {
 	addr netip.Addr
 	port uint16
 	peer *attacker.Peer
@@ -68,8 +68,8 @@ type foe struct {
 }
 
 // New returns a siege whose attackers act as c says.
-func New(c *attacker.Choices) *Siege {
-	s := &Siege{c: c, ground: simulation.NewGround(1), pool: rawio.NewPool(2048, 64)}
+func New(c *attacker.Choices) *Simulation {
+	s := &Simulation{c: c, ground: simulation.NewEnv(1), pool: rawio.NewPool(2048, 64)}
 	s.table = ddp.NewTable(simnet.NewRand(3))
 	s.memory = newMemory(s)
 	s.cfg = assoc.Config{RecvBuffer: 1 << (12 + c.Below(6)), SendBuffer: 1 << 16, InStreams: uint16(1 + c.Below(64)),
@@ -77,48 +77,48 @@ func New(c *attacker.Choices) *Siege {
 	ddpadapt.Configure(&s.cfg)
 	carries := func(_, _ netip.Addr) int { return mtu }
 	s.victim = s.ground.NewNode("victim", simnet.NewRand(4), carries, victimAddr)
-	s.victim.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn { return s.adopt(a, false) }
-	s.victim.Out = s.out
+	s.victim.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn { return s.adoptAssoc(a, false) }
+	s.victim.Out = s.handleOutgoing
 	if err := s.victim.EP.Listen(victimPort, &s.cfg); err != nil {
-		s.fail("listen: %v", err)
+		s.recordFailure("listen: %v", err)
 	}
 	for i := range besiegers {
-		s.foes = append(s.foes, &foe{addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)})})
-		s.replace(s.foes[i])
+		s.foes = append(s.foes, &attackerHost{addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)})})
+		s.replaceAttacker(s.foes[i])
 	}
 	s.friend = newFriend(s)
 	return s
 }
 
 // Run plays up to so many packets of the attackers, and returns what was violated.
-func (s *Siege) Run(packets int) error {
+func (s *Simulation) Run(packets int) error {
 	for range packets {
 		if s.c.Done() || s.err != nil {
 			break
 		}
-		s.step()
+		s.stepPacket()
 	}
 	for end := s.ground.Now().Add(patience); s.err == nil && s.ground.Now() < end && s.ground.Step(end); {
-		s.friend.check()
+		s.friend.checkAnswers()
 	}
-	s.memory.check()
+	s.memory.checkGuards()
 	return s.err
 }
 
 // Stats returns what has come to pass.
-func (s *Siege) Stats() Stats { return s.stats }
+func (s *Simulation) Stats() Stats { return s.stats }
 
-func (s *Siege) fail(format string, args ...any) {
+func (s *Simulation) recordFailure(format string, args ...any) {
 	if s.err == nil {
 		s.err = fmt.Errorf("after %d packets, at %v: %s", s.stats.Packets, s.ground.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
-// step is one packet of an attacker, what follows from it, and the time until the next.
-func (s *Siege) step() {
+// stepPacket is one packet of an attacker, what follows from it, and the time until the next.
+func (s *Simulation) stepPacket() {
 	f := s.foes[s.c.Below(len(s.foes))]
 	if f.left--; f.left < 0 {
-		s.replace(f)
+		s.replaceAttacker(f)
 	}
 	for _, b := range f.box {
 		f.peer.Take(b)
@@ -126,12 +126,12 @@ func (s *Siege) step() {
 	f.box = f.box[:0]
 	s.stats.Packets++
 	if b := f.peer.Packet(); b != nil {
-		s.deliver(f, b)
+		s.deliverPacket(f, b)
 		if s.c.One(8) {
-			s.audit()
+			s.auditVictim()
 		}
 		if s.stats.Packets%weighEvery == 0 {
-			s.weigh()
+			s.checkHeld()
 		}
 	}
 	wait := time.Duration(s.c.Below(100)) * time.Microsecond
@@ -143,12 +143,12 @@ func (s *Siege) step() {
 	}
 	for end := s.ground.Now().Add(wait); s.err == nil && s.ground.Now() < end && s.ground.Step(end); {
 	}
-	s.friend.check()
+	s.friend.checkAnswers()
 }
 
-// replace has another attacker begin at the address: one that connects, or one that the victim
+// replaceAttacker has another attacker begin at the address: one that connects, or one that the victim
 // connects to.
-func (s *Siege) replace(f *foe) {
+func (s *Simulation) replaceAttacker(f *attackerHost) {
 	f.left = 200 + s.c.Below(600)
 	f.port = uint16(1024 + s.c.Below(1000))
 	f.box = f.box[:0]
@@ -165,13 +165,13 @@ func (s *Siege) replace(f *foe) {
 	if err != nil {
 		return // there is one between these ports
 	}
-	h := s.adopt(a, true)
+	h := s.adoptAssoc(a, true)
 	s.victim.Add(h)
 	h.Pump()
 }
 
-// deliver hands the victim a packet of an attacker's.
-func (s *Siege) deliver(f *foe, b []byte) {
+// deliverPacket hands the victim a packet of an attacker's.
+func (s *Simulation) deliverPacket(f *attackerHost, b []byte) {
 	buf := s.pool.Get()
 	p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(f.addr, 0),
 		Local: netip.AddrPortFrom(victimAddr, 0)}
@@ -179,8 +179,8 @@ func (s *Siege) deliver(f *foe, b []byte) {
 	p.Release()
 }
 
-// out takes what the victim sends.
-func (s *Siege) out(p *rawio.Packet) {
+// handleOutgoing takes what the victim sends.
+func (s *Simulation) handleOutgoing(p *rawio.Packet) {
 	to := p.Remote.Addr()
 	if to == friendAddr {
 		s.ground.Net().Send(s.ground.Now(), p)
@@ -190,7 +190,7 @@ func (s *Siege) out(p *rawio.Packet) {
 	for _, v := range p.Vec {
 		b = append(b, v...)
 	}
-	s.memory.spy(b)
+	s.memory.findSecrets(b)
 	for _, f := range s.foes {
 		if f.addr == to && len(f.box) < 64 {
 			f.box = append(f.box, b)
@@ -198,12 +198,12 @@ func (s *Siege) out(p *rawio.Packet) {
 	}
 }
 
-// audit recounts all associations of the victim.
-func (s *Siege) audit() {
+// auditVictim recounts all associations of the victim.
+func (s *Simulation) auditVictim() {
 	for _, c := range s.victim.Conns() {
 		if err := c.Assoc().Audit(0); err != nil {
-			s.fail("%v", err)
+			s.recordFailure("%v", err)
 		}
 	}
-	s.memory.check()
+	s.memory.checkGuards()
 }

@@ -139,7 +139,7 @@ func TestMistakesInTheTablesAreFound(t *testing.T) {
 			if c.want == "two rows" {
 				list = append(list, c.file)
 			}
-			r := examine(list, c.waivers, c.cites)
+			r := newReport(list, c.waivers, c.cites)
 			if strings.Contains(c.name, "proved") {
 				r.proved, r.noProof = map[string]bool{"7000-1-1": c.want == "is proved"},
 					map[string]string{"7000-1-1": reason}
@@ -156,7 +156,7 @@ func TestMistakesInTheTablesAreFound(t *testing.T) {
 }
 
 func TestRowsThatAreNotOfferedAreNotCounted(t *testing.T) {
-	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")},
+	r := newReport([]File{aFile("7000", "sctp", "sctp", "n/a")},
 		map[string]string{"off:7000": "this code does not do that"},
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
 	check.Equal(t, "MUST", r.Count(r.Files[0])["MUST"], (Count{Rows: 1, Tested: 1, Off: 2}))
@@ -167,7 +167,7 @@ func TestRowsThatAreNotOfferedAreNotCounted(t *testing.T) {
 }
 
 func TestUpdateReadme(t *testing.T) {
-	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")},
+	r := newReport([]File{aFile("7000", "sctp", "sctp", "n/a")},
 		map[string]string{"layer:n/a": "not for this code at all"},
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
 	got, ok := r.UpdateReadme("a\n<!-- conformance -->\nyesterday\n<!-- /conformance -->\nb\n")

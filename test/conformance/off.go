@@ -8,27 +8,27 @@ import "strings"
 // the counts. What the codec or another extension needs of it is tested, and counts.
 const offPrefix = "off:"
 
-// covers reports whether a row lies in the RFC or the section, or is the row, that scope names.
-func covers(scope, id string) bool {
+// scopeCovers reports whether a row lies in the RFC or the section, or is the row, that scope names.
+func scopeCovers(scope, id string) bool {
 	rest, ok := strings.CutPrefix(id, scope)
 	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
 }
 
 // Off is whether the row belongs to an extension that is not offered.
 func (r *Report) Off(row *Row) bool {
-	if r.tested(row) {
+	if r.isTested(row) {
 		return false
 	}
 	for _, scope := range r.off {
-		if covers(scope, row.ID) {
+		if scopeCovers(scope, row.ID) {
 			return true
 		}
 	}
 	return false
 }
 
-// offered reports whether rows of the file other than those cited are to be held.
-func (r *Report) offered(f *File) bool {
+// isOffered reports whether rows of the file other than those cited are to be held.
+func (r *Report) isOffered(f *File) bool {
 	for _, scope := range r.off {
 		if scope == f.RFC {
 			return false

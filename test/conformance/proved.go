@@ -22,7 +22,7 @@ const maxNoProof = 5
 
 // Provable reports whether a row is to be proved: a MUST or MUST NOT that a test cites.
 func (r *Report) Provable(row *Row) bool {
-	return (row.Level == "MUST" || row.Level == "MUST NOT") && r.tested(row)
+	return (row.Level == "MUST" || row.Level == "MUST NOT") && r.isTested(row)
 }
 
 // State says where a row stands that a test cites.
@@ -36,8 +36,8 @@ func (r *Report) State(row *Row) string {
 	return OnlyCited
 }
 
-// proofs collects the rows that the faults below root prove.
-func proofs(root string) (map[string]bool, error) {
+// collectProofs collects the rows that the faults below root prove.
+func collectProofs(root string) (map[string]bool, error) {
 	names, err := filepath.Glob(filepath.Join(root, "test", "mutants", "faults", "*.txt"))
 	if err != nil {
 		return nil, err
@@ -74,15 +74,15 @@ func (r *Report) checkNoProof() {
 	for id, reason := range r.noProof {
 		switch row := r.rows[id]; {
 		case row == nil || !r.Provable(row):
-			r.fault("unprovable.tsv: %s is no row that is to be proved", id)
+			r.addFault("unprovable.tsv: %s is no row that is to be proved", id)
 		case r.proved[id]:
-			r.fault("unprovable.tsv: %s is proved", id)
+			r.addFault("unprovable.tsv: %s is proved", id)
 		case len(strings.Fields(reason)) < 4:
-			r.fault("unprovable.tsv: %s: no reason", id)
+			r.addFault("unprovable.tsv: %s: no reason", id)
 		}
 	}
 	if n := len(r.noProof); n*100 > all*maxNoProof {
-		r.fault("unprovable.tsv: %d of %d rows, which is more than %d %%", n, all, maxNoProof)
+		r.addFault("unprovable.tsv: %d of %d rows, which is more than %d %%", n, all, maxNoProof)
 	}
 }
 

@@ -30,8 +30,8 @@ const modulePath = "github.com/rddp-go/rddp"
 // are ways in themselves.
 var waysIn = []string{"sctp", "rdma", "rawio/...", "metrics"}
 
-// reach knows the functions of the module.
-type reach struct {
+// callGraph knows the functions of the module.
+type callGraph struct {
 	fset  *token.FileSet
 	info  types.Info
 	pkgs  map[string]*types.Package
@@ -67,10 +67,10 @@ func goList(root string) (list []listed, err error) {
 	return list, nil
 }
 
-func ours(path string) bool { return path == modulePath || strings.HasPrefix(path, modulePath+"/") }
+func isOurs(path string) bool { return path == modulePath || strings.HasPrefix(path, modulePath+"/") }
 
 // newReach reads the module and finds what is in reach.
-func newReach(root string) (*reach, error) {
+func newReach(root string) (*callGraph, error) {
 	list, err := goList(root)
 	if err != nil {
 		return nil, err
@@ -79,8 +79,9 @@ func newReach(root string) (*reach, error) {
 	for _, p := range list {
 		exports[p.path] = p.export
 	}
-	r := &reach{fset: token.NewFileSet(), pkgs: make(map[string]*types.Package), files: make(map[string][]*ast.File),
-		in: make(map[string]bool), tells: make(map[string]bool), prod: make(map[string]bool),
+	r := &callGraph{fset: token.NewFileSet(), pkgs: make(map[string]*types.Package),
+		files: make(map[string][]*ast.File),
+		in:    make(map[string]bool), tells: make(map[string]bool), prod: make(map[string]bool),
 		iface: make(map[string]bool)}
 	r.info = types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object),
 		Selections: make(map[*ast.SelectorExpr]*types.Selection)}
@@ -91,7 +92,7 @@ func newReach(root string) (*reach, error) {
 		return os.Open(exports[path])
 	})
 	for _, p := range list { // what a package imports comes before it
-		if !ours(p.path) {
+		if !isOurs(p.path) {
 			continue
 		}
 		for name := range strings.FieldsSeq(p.files) {
@@ -106,37 +107,37 @@ func newReach(root string) (*reach, error) {
 			return nil, err
 		}
 	}
-	r.find()
+	r.findReachable()
 	return r, nil
 }
 
 // Import gives the module's packages from their sources and the others from what the compiler has
 // made of them.
-func (r *reach) Import(path string) (*types.Package, error) {
+func (r *callGraph) Import(path string) (*types.Package, error) {
 	if p := r.pkgs[path]; p != nil {
 		return p, nil
 	}
 	p, err := r.std.Import(path)
 	if err == nil { // all interfaces that somebody may call by
-		r.interfaces(p.Scope())
+		r.addInterfaces(p.Scope())
 	}
 	return p, err
 }
 
-func (r *reach) interfaces(s *types.Scope) {
+func (r *callGraph) addInterfaces(s *types.Scope) {
 	for _, name := range s.Names() {
 		if t, ok := s.Lookup(name).(*types.TypeName); ok {
 			if i, ok := t.Type().Underlying().(*types.Interface); ok {
 				for m := range i.Methods() {
-					r.iface[shape(m)] = true
+					r.iface[signatureShape(m)] = true
 				}
 			}
 		}
 	}
 }
 
-// shape is what a method has in common with that of an interface which it implements.
-func shape(f *types.Func) string {
+// signatureShape is what a method has in common with that of an interface which it implements.
+func signatureShape(f *types.Func) string {
 	var b strings.Builder
 	b.WriteString(f.Name())
 	for _, list := range []*types.Tuple{f.Signature().Params(), f.Signature().Results()} {
@@ -152,14 +153,14 @@ func shape(f *types.Func) string {
 // nameOf is the same for a function whether its package was read from source or from export data.
 func nameOf(f *types.Func) string { return f.Origin().FullName() }
 
-// find follows the references from the ways in.
-func (r *reach) find() {
+// findReachable follows the references from the ways in.
+func (r *callGraph) findReachable() {
 	body := make(map[string]*ast.FuncDecl)
 	methods := make(map[string][]string)   // by shape
 	initial := make(map[string][]ast.Node) // what a package does when it is imported
 	var queue []string
 	for path, files := range r.files {
-		r.interfaces(r.pkgs[path].Scope())
+		r.addInterfaces(r.pkgs[path].Scope())
 		for _, f := range files {
 			for _, d := range f.Decls {
 				fn, ok := d.(*ast.FuncDecl)
@@ -178,7 +179,7 @@ func (r *reach) find() {
 				}
 				body[name], r.tells[name] = fn, onlyTells(fn)
 				if fn.Recv != nil {
-					methods[shape(obj)] = append(methods[shape(obj)], name)
+					methods[signatureShape(obj)] = append(methods[signatureShape(obj)], name)
 				}
 				if r.wayIn(path) && fn.Name.IsExported() || fn.Name.Name == "main" && f.Name.Name == "main" &&
 					strings.HasPrefix(path, modulePath+"/cmd/") {
@@ -191,7 +192,7 @@ func (r *reach) find() {
 	used := make(map[types.Object]bool)
 	var visit func(n ast.Node)
 	enter := func(path string) {
-		if !seen[path] && ours(path) {
+		if !seen[path] && isOurs(path) {
 			seen[path] = true
 			for _, n := range initial[path] {
 				visit(n)
@@ -262,7 +263,7 @@ func onlyTells(fn *ast.FuncDecl) bool {
 	return tells
 }
 
-func (r *reach) wayIn(path string) bool {
+func (r *callGraph) wayIn(path string) bool {
 	rel := strings.TrimPrefix(path, modulePath+"/")
 	for _, w := range waysIn {
 		if under, all := strings.CutSuffix(w, "/..."); w == rel ||
@@ -311,7 +312,7 @@ func CitedOutOfReach(root string) error {
 }
 
 // testCalls returns for each test of a folder what it calls.
-func (r *reach) testCalls(root, dir string) (map[string][]string, error) {
+func (r *callGraph) testCalls(root, dir string) (map[string][]string, error) {
 	rel, err := filepath.Rel(root, dir)
 	if err != nil {
 		return nil, err
@@ -364,7 +365,7 @@ func (r *reach) testCalls(root, dir string) (map[string][]string, error) {
 					return true
 				}
 				f, ok := info.Uses[id].(*types.Func)
-				if !ok || f.Pkg() == nil || !ours(strings.TrimSuffix(f.Pkg().Path(), "_test")) {
+				if !ok || f.Pkg() == nil || !isOurs(strings.TrimSuffix(f.Pkg().Path(), "_test")) {
 					return true
 				}
 				helper := bodies[f.Origin()]
@@ -393,7 +394,7 @@ func (r *reach) testCalls(root, dir string) (map[string][]string, error) {
 
 // importerWith gives a package with its own test files in place of the one without.
 type importerWith struct {
-	*reach
+	*callGraph
 	path string
 	own  *types.Package
 }
@@ -402,5 +403,5 @@ func (i importerWith) Import(path string) (*types.Package, error) {
 	if path == i.path {
 		return i.own, nil
 	}
-	return i.reach.Import(path)
+	return i.callGraph.Import(path)
 }

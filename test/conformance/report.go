@@ -48,7 +48,7 @@ func Examine(dir, root string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	waivers, err := reasons(dir, "waivers.tsv")
+	waivers, err := readReasons(dir, "waivers.tsv")
 	if err != nil {
 		return nil, err
 	}
@@ -56,24 +56,24 @@ func Examine(dir, root string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := examine(files, waivers, cites)
-	if r.proved, err = proofs(root); err != nil {
+	r := newReport(files, waivers, cites)
+	if r.proved, err = collectProofs(root); err != nil {
 		return nil, err
 	}
-	if r.noProof, err = reasons(dir, "unprovable.tsv"); err != nil {
+	if r.noProof, err = readReasons(dir, "unprovable.tsv"); err != nil {
 		return nil, err
 	}
 	r.checkNoProof()
 	return r, nil
 }
 
-func examine(files []File, waivers map[string]string, cites []Citation) *Report {
+func newReport(files []File, waivers map[string]string, cites []Citation) *Report {
 	r := &Report{Files: files, rows: make(map[string]*Row), cited: make(map[string]bool), waivers: waivers}
 	for i := range files {
 		for j := range files[i].Rows {
 			row := &files[i].Rows[j]
 			if r.rows[row.ID] != nil {
-				r.fault("%s: two rows", row.ID)
+				r.addFault("%s: two rows", row.ID)
 			}
 			r.rows[row.ID] = row
 		}
@@ -86,9 +86,9 @@ func examine(files []File, waivers map[string]string, cites []Citation) *Report 
 	for _, c := range cites {
 		switch {
 		case r.rows[c.ID] == nil:
-			r.fault("%v: cites %s, which is no row", c.Pos, c.ID)
+			r.addFault("%v: cites %s, which is no row", c.Pos, c.ID)
 		case c.Test == "":
-			r.fault("%v: cites %s outside of a test function; cite it where it is tested", c.Pos, c.ID)
+			r.addFault("%v: cites %s outside of a test function; cite it where it is tested", c.Pos, c.ID)
 		default:
 			r.cited[c.ID] = true
 		}
@@ -98,7 +98,7 @@ func examine(files []File, waivers map[string]string, cites []Citation) *Report 
 	for _, f := range files {
 		for _, row := range r.Untested(f) {
 			if row.Binding() {
-				r.fault("%s: neither cited nor waived: %s", row.ID, row.Text)
+				r.addFault("%s: neither cited nor waived: %s", row.ID, row.Text)
 			}
 		}
 	}
@@ -116,24 +116,24 @@ func (r *Report) checkWaivers() {
 		scope, off := strings.CutPrefix(id, offPrefix)
 		switch {
 		case len(strings.Fields(reason)) < 4:
-			r.fault("waiver of %s: no reason", id)
+			r.addFault("waiver of %s: no reason", id)
 		case wholesale && layer != "n/a" && layer != "app":
-			r.fault("waiver of %s: only layers n/a and app are waived as a whole", id)
-		case off && r.empty(scope):
-			r.fault("%s: no row without a test", id)
+			r.addFault("waiver of %s: only layers n/a and app are waived as a whole", id)
+		case off && r.hasNoRows(scope):
+			r.addFault("%s: no row without a test", id)
 		case off:
 		case wholesale && !layers[layer], !wholesale && r.rows[id] == nil:
-			r.fault("waiver of %s: no such row", id)
+			r.addFault("waiver of %s: no such row", id)
 		case r.cited[id]:
-			r.fault("waiver of %s: a test cites it", id)
+			r.addFault("waiver of %s: a test cites it", id)
 		}
 	}
 }
 
-// empty reports whether an extension that is not offered has no rows left to say so for.
-func (r *Report) empty(scope string) bool {
+// hasNoRows reports whether an extension that is not offered has no rows left to say so for.
+func (r *Report) hasNoRows(scope string) bool {
 	for id, row := range r.rows {
-		if covers(scope, id) && !r.tested(row) {
+		if scopeCovers(scope, id) && !r.isTested(row) {
 			return false
 		}
 	}
@@ -158,22 +158,22 @@ func (r *Report) checkSets() {
 	}
 	for set, n := range waived {
 		if n*100 >= binding[set]*maxWaived {
-			r.fault("set %s: %d of %d binding rows waived, which is %d %% or more", set, n, binding[set], maxWaived)
+			r.addFault("set %s: %d of %d binding rows waived, which is %d %% or more", set, n, binding[set], maxWaived)
 		}
 	}
 }
 
-func (r *Report) fault(format string, args ...any) {
+func (r *Report) addFault(format string, args ...any) {
 	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
 }
 
-func (r *Report) tested(row *Row) bool { return r.cited[row.ID] }
+func (r *Report) isTested(row *Row) bool { return r.cited[row.ID] }
 
-// waived is false for a row that is tested all the same, or not offered.
-func (r *Report) waived(row *Row) bool {
+// isWaived is false for a row that is tested all the same, or not offered.
+func (r *Report) isWaived(row *Row) bool {
 	_, alone := r.waivers[row.ID]
 	_, layer := r.waivers["layer:"+row.Layer]
-	return !r.tested(row) && !r.Off(row) && (alone || layer)
+	return !r.isTested(row) && !r.Off(row) && (alone || layer)
 }
 
 // Untested lists the rows of a file that have neither test nor waiver; MAY rows are options and
@@ -181,7 +181,7 @@ func (r *Report) waived(row *Row) bool {
 func (r *Report) Untested(f File) []*Row {
 	var list []*Row
 	for i := range f.Rows {
-		if row := &f.Rows[i]; row.Level != "MAY" && !r.tested(row) && !r.waived(row) && !r.Off(row) {
+		if row := &f.Rows[i]; row.Level != "MAY" && !r.isTested(row) && !r.isWaived(row) && !r.Off(row) {
 			list = append(list, row)
 		}
 	}

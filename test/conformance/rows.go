@@ -39,7 +39,7 @@ func Load(dir string) ([]File, error) {
 	for i := range list {
 		f := &list[i]
 		name := filepath.Join(dir, "rfc"+f.RFC+".tsv")
-		lines, err := table(name, 6)
+		lines, err := readTable(name, 6)
 		if err != nil {
 			return nil, err
 		}
@@ -54,11 +54,11 @@ func Load(dir string) ([]File, error) {
 	return list, nil
 }
 
-// reasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by layer:name
+// readReasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by layer:name
 // too for all rows of a layer.
-func reasons(dir, file string) (map[string]string, error) {
+func readReasons(dir, file string) (map[string]string, error) {
 	name := filepath.Join(dir, file)
-	lines, err := table(name, 2)
+	lines, err := readTable(name, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +72,9 @@ func reasons(dir, file string) (map[string]string, error) {
 	return w, nil
 }
 
-// table reads the lines below the header of a tab-separated file, each with the given number of
+// readTable reads the lines below the header of a tab-separated file, each with the given number of
 // columns.
-func table(name string, columns int) ([][]string, error) {
+func readTable(name string, columns int) ([][]string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

@@ -26,9 +26,9 @@ func (r *Report) Count(f File) map[string]Count {
 		case r.Off(row):
 			c.Off++
 			c.Rows--
-		case r.tested(row):
+		case r.isTested(row):
 			c.Tested++
-		case r.waived(row):
+		case r.isWaived(row):
 			c.Waived++
 		}
 		c.Rows++
@@ -62,7 +62,7 @@ func (r *Report) Table() string {
 	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "proved", "waived",
 		"untested", "off")
 	for _, f := range r.Files {
-		note, counts := r.title(&f), r.Count(f)
+		note, counts := r.titleOf(&f), r.Count(f)
 		for _, level := range Levels {
 			c := counts[level]
 			if c.Rows+c.Off == 0 {
@@ -82,8 +82,8 @@ func (r *Report) Table() string {
 	return b.String()
 }
 
-func (r *Report) title(f *File) string {
-	if r.offered(f) {
+func (r *Report) titleOf(f *File) string {
+	if r.isOffered(f) {
 		return f.Subject
 	}
 	return f.Subject + " (not offered)"
@@ -106,7 +106,7 @@ func (r *Report) Markdown() string {
 		"| RFC | subject | " + strings.Join(Levels, " | ") + " | untested | proved |\n|---|---|" +
 		strings.Repeat("---|", len(Levels)+2) + "\n")
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "| %s | %s |", f.RFC, r.title(&f))
+		fmt.Fprintf(&b, "| %s | %s |", f.RFC, r.titleOf(&f))
 		counts := r.Count(f)
 		for _, level := range Levels {
 			c := counts[level]

@@ -23,9 +23,9 @@ var (
 	word   = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 )
 
-// scripted says whether a file has commands for people or for CI to run. The diaries tell of the
+// isScript says whether a file has commands for people or for CI to run. The diaries tell of the
 // past.
-func scripted(name string) bool {
+func isScript(name string) bool {
 	switch {
 	case path.Base(name) == "experiments.md" || name == "CHANGELOG.md":
 		return false
@@ -38,10 +38,10 @@ func scripted(name string) bool {
 // testCommands finds the commands that name tests.
 func (t *tree) testCommands() (list []command) {
 	for _, f := range t.files {
-		if !scripted(f) {
+		if !isScript(f) {
 			continue
 		}
-		text := t.read(f)
+		text := t.readText(f)
 		if path.Ext(f) == ".md" { // a command between backquotes may be on two lines
 			text = quoted.ReplaceAllStringFunc(text, func(s string) string {
 				if strings.HasPrefix(s, "``") {
@@ -81,15 +81,15 @@ func commandsOf(file, line string) (list []command) {
 	return list
 }
 
-// finds returns the tests that one alternative of the expression names.
-func (t *tree) finds(c command, alternative string) (names []string, err error) {
+// findTests returns the tests that one alternative of the expression names.
+func (t *tree) findTests(c command, alternative string) (names []string, err error) {
 	top, _, _ := strings.Cut(alternative, "/")
 	expr, err := regexp.Compile(top)
 	if err != nil {
 		return nil, err
 	}
 	for dir, funcs := range t.funcs {
-		if !slices.ContainsFunc(c.pkgs, func(p string) bool { return p == dir || within(p, dir) }) {
+		if !slices.ContainsFunc(c.pkgs, func(p string) bool { return p == dir || matchesDir(p, dir) }) {
 			continue
 		}
 		for _, f := range funcs {
@@ -102,17 +102,17 @@ func (t *tree) finds(c command, alternative string) (names []string, err error) 
 	return names, nil
 }
 
-// within says whether a pattern with "..." has a folder.
-func within(pattern, dir string) bool {
+// matchesDir says whether a pattern with "..." has a folder.
+func matchesDir(pattern, dir string) bool {
 	above, wide := strings.CutSuffix(pattern, "...")
 	return wide && strings.HasPrefix(dir+"/", above)
 }
 
-// commands lists which tests the commands of scripts and documents run.
-func (t *tree) commands() (lines []string) {
+// listCommands lists which tests the commands of scripts and documents run.
+func (t *tree) listCommands() (lines []string) {
 	for _, c := range t.testCommands() {
 		for alternative := range strings.SplitSeq(c.expr, "|") {
-			names, err := t.finds(c, alternative)
+			names, err := t.findTests(c, alternative)
 			if err != nil {
 				names = []string{err.Error()}
 			}

@@ -22,7 +22,7 @@ func TestCommandsFindTheirTests(t *testing.T) {
 	list := tree.testCommands()
 	for _, c := range list {
 		for alternative := range strings.SplitSeq(c.expr, "|") {
-			names, err := tree.finds(c, alternative)
+			names, err := tree.findTests(c, alternative)
 			check.That(t, err == nil && len(names) > 0, "%s: %s %s finds no test in %v (%v): %s", c.file, c.flag,
 				alternative, c.pkgs, err, c.words)
 		}
@@ -53,9 +53,9 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 		if path.Ext(doc) != ".md" {
 			continue
 		}
-		for _, m := range citation.FindAllStringSubmatch(tree.read(doc), -1) {
+		for _, m := range citation.FindAllStringSubmatch(tree.readText(doc), -1) {
 			n++
-			there := regexp.MustCompile(`(?m)^func ` + m[2] + `\(`).MatchString(tree.read(m[1]))
+			there := regexp.MustCompile(`(?m)^func ` + m[2] + `\(`).MatchString(tree.readText(m[1]))
 			check.That(t, there, "%s names %s:%s, which is not there", doc, m[1], m[2])
 		}
 	}
@@ -81,10 +81,11 @@ func TestCommandsAreUnderstood(t *testing.T) {
 	write("test/mutants/faults/1.txt", "fault one\nin a/a.go\nby ./a\nproves 9260-1-1 a TestOne\n-\tx\n+\ty\n")
 	write("test/mutants/scope.txt", "# a comment\nother a\n")
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
-		must.OK(t, git(dir, args...))
+		must.OK(t, runGit(dir, args...))
 	}
 	tree := must.Get(readTree(dir))(t)
-	got := slices.Concat(tree.commands(), tree.tests(), tree.corpora(), tree.golden(), tree.mutants())
+	got := slices.Concat(tree.listCommands(), tree.listTests(), tree.listCorpora(), tree.listGolden(),
+		tree.listFaults())
 	slices.Sort(got)
 	check.Equal(t, "inventory", strings.Join(got, "\n"), strings.TrimSpace(`
 1.txt one: by ./a
@@ -111,13 +112,13 @@ not json
 {"Action":"pass","Package":"github.com/rddp-go/rddp/a","Test":"TestOne/x"}
 {"Action":"pass","Package":"github.com/rddp-go/rddp/a"}
 `), 0o644))
-	check.Equal(t, "lines", strings.Join(must.Get(subtests(file))(t), "\n"), "ran a TestOne/x pass")
+	check.Equal(t, "lines", strings.Join(must.Get(listSubtests(file))(t), "\n"), "ran a TestOne/x pass")
 	must.OK(t, os.WriteFile(file, []byte("ok a 0.1s\n"), 0o644))
-	_, err := subtests(file)
+	_, err := listSubtests(file)
 	check.That(t, err != nil, "no error for an output without -json")
 }
 
-// git runs git in a folder.
-func git(dir string, args ...string) error {
+// runGit runs git in a folder.
+func runGit(dir string, args ...string) error {
 	return exec.Command("git", append([]string{"-C", dir}, args...)...).Run()
 }

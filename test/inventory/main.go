@@ -17,25 +17,25 @@ import (
 func main() {
 	ran := flag.String("ran", "", "list the tests and subtests of this output of go test -json too")
 	flag.Parse()
-	if err := list(os.Stdout, ".", *ran); err != nil {
+	if err := writeInventory(os.Stdout, ".", *ran); err != nil {
 		fmt.Fprintln(os.Stderr, "inventory:", err)
 		os.Exit(1)
 	}
 }
 
-// list writes the inventory of a checkout.
-func list(w io.Writer, root, ran string) error {
+// writeInventory writes the inventory of a checkout.
+func writeInventory(w io.Writer, root, ran string) error {
 	t, err := readTree(root)
 	if err != nil {
 		return err
 	}
-	cites, err := citations(root)
+	cites, err := listCitations(root)
 	if err != nil {
 		return err
 	}
-	lines := slices.Concat(t.tests(), t.corpora(), t.golden(), cites, t.mutants(), t.commands())
+	lines := slices.Concat(t.listTests(), t.listCorpora(), t.listGolden(), cites, t.listFaults(), t.listCommands())
 	if ran != "" {
-		names, err := subtests(ran)
+		names, err := listSubtests(ran)
 		if err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func list(w io.Writer, root, ran string) error {
 	return err
 }
 
-// citations lists which test cites which row of the RFCs.
-func citations(root string) (lines []string, err error) {
+// listCitations lists which test cites which row of the RFCs.
+func listCitations(root string) (lines []string, err error) {
 	list, err := conformance.Citations(root)
 	for _, c := range list {
 		dir := strings.TrimPrefix(c.Pos.Filename[:strings.LastIndexByte(c.Pos.Filename, '/')], root+"/")
@@ -56,8 +56,8 @@ func citations(root string) (lines []string, err error) {
 	return lines, err
 }
 
-// subtests lists the tests of an output of go test -json, and how they ended.
-func subtests(file string) (lines []string, err error) {
+// listSubtests lists the tests of an output of go test -json, and how they ended.
+func listSubtests(file string) (lines []string, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func readTree(root string) (*tree, error) {
 		if !strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		for _, m := range testFunc.FindAllStringSubmatch(t.read(name), -1) {
+		for _, m := range testFunc.FindAllStringSubmatch(t.readText(name), -1) {
 			if m[1] != "TestMain" {
 				t.funcs[path.Dir(name)] = append(t.funcs[path.Dir(name)], m[1])
 			}
@@ -43,14 +43,14 @@ func readTree(root string) (*tree, error) {
 	return t, nil
 }
 
-// read returns a file's text, none if it cannot be read.
-func (t *tree) read(name string) string {
+// readText returns a file's text, none if it cannot be read.
+func (t *tree) readText(name string) string {
 	text, _ := os.ReadFile(filepath.Join(t.root, name))
 	return string(text)
 }
 
-// tests lists the test functions.
-func (t *tree) tests() (lines []string) {
+// listTests lists the test functions.
+func (t *tree) listTests() (lines []string) {
 	for dir, names := range t.funcs {
 		for _, n := range names {
 			lines = append(lines, fmt.Sprintf("test %s %s", dir, n))
@@ -66,8 +66,8 @@ func corpusOf(name string) (dir, target string, ok bool) {
 	return dir, target, ok
 }
 
-// corpora lists the fuzz corpora and how many inputs each has.
-func (t *tree) corpora() (lines []string) {
+// listCorpora lists the fuzz corpora and how many inputs each has.
+func (t *tree) listCorpora() (lines []string) {
 	n := make(map[string]int)
 	for _, f := range t.files {
 		if dir, target, ok := corpusOf(f); ok {
@@ -80,26 +80,26 @@ func (t *tree) corpora() (lines []string) {
 	return lines
 }
 
-// golden lists the other files that tests compare with, and what is in them.
-func (t *tree) golden() (lines []string) {
+// listGolden lists the other files that tests compare with, and what is in them.
+func (t *tree) listGolden() (lines []string) {
 	for _, f := range t.files {
 		if _, _, corpus := corpusOf(f); !corpus && strings.Contains(f, "/testdata/") {
-			lines = append(lines, fmt.Sprintf("golden %s %.6x", f, sha256.Sum256([]byte(t.read(f)))))
+			lines = append(lines, fmt.Sprintf("golden %s %.6x", f, sha256.Sum256([]byte(t.readText(f)))))
 		}
 	}
 	return lines
 }
 
-// mutants lists the faults made by hand, with what they prove, and the lines of the other tables of
+// listFaults lists the faults made by hand, with what they prove, and the lines of the other tables of
 // the mutation tests.
-func (t *tree) mutants() (lines []string) {
+func (t *tree) listFaults() (lines []string) {
 	for _, f := range t.files {
 		table := path.Dir(f) == "test/mutants/faults"
 		if !table && (path.Dir(f) != "test/mutants" || path.Ext(f) != ".txt") {
 			continue
 		}
 		name := ""
-		for line := range strings.Lines(t.read(f)) {
+		for line := range strings.Lines(t.readText(f)) {
 			line = strings.TrimSpace(line)
 			word, rest, _ := strings.Cut(line, " ")
 			switch {

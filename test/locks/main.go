@@ -41,37 +41,37 @@ func main() {
 	most := flag.Float64("most", 1, "share of the processors' time that a lock may have which associations "+
 		"share, in percent")
 	flag.Parse()
-	if err := run(*assocs, *rate, *duration, *most); err != nil {
+	if err := runLoad(*assocs, *rate, *duration, *most); err != nil {
 		fmt.Fprintln(os.Stderr, "locks:", err)
 		os.Exit(1)
 	}
 }
 
-func run(assocs, rate int, duration time.Duration, most float64) error {
-	w, err := begin(assocs)
+func runLoad(assocs, rate int, duration time.Duration, most float64) error {
+	w, err := setUpWorld(assocs)
 	if err != nil {
 		return err
 	}
-	defer w.end()
+	defer w.closeBoth()
 	time.Sleep(time.Second) // the search for the MTU of the paths is over
 	runtime.SetMutexProfileFraction(1)
-	before, trips := profile(), w.trips.Load()
+	before, trips := lockWaits(), w.trips.Load()
 	began := time.Now()
-	done, err := w.churn(rate, began.Add(duration))
+	done, err := w.churnAssocs(rate, began.Add(duration))
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	after := profile()
+	after := lockWaits()
 	fmt.Printf("%d associations, %.0f round trips a second, %.0f set-ups and ends a second, %d processors, %v\n",
 		assocs,
 		float64(w.trips.Load()-trips)/took.Seconds(), float64(done)/took.Seconds(), runtime.GOMAXPROCS(0),
 		took.Round(time.Millisecond))
-	return judge(before, after, took, most)
+	return printWaits(before, after, took, most)
 }
 
-// judge prints what was waited, the longest first.
-func judge(before, after map[string]time.Duration, took time.Duration, most float64) error {
+// printWaits prints what was waited, the longest first.
+func printWaits(before, after map[string]time.Duration, took time.Duration, most float64) error {
 	var all time.Duration
 	var locks []string
 	for l := range after {
@@ -99,9 +99,9 @@ func judge(before, after map[string]time.Duration, took time.Duration, most floa
 	return nil
 }
 
-// profile is how long goroutines have waited for each lock so far. A lock is told by the type whose
+// lockWaits is how long goroutines have waited for each lock so far. A lock is told by the type whose
 // method unlocks it, and what that calls it.
-func profile() map[string]time.Duration {
+func lockWaits() map[string]time.Duration {
 	var list []runtime.BlockProfileRecord
 	for n, ok := runtime.MutexProfile(nil); !ok; {
 		list = make([]runtime.BlockProfileRecord, n+100)
@@ -136,7 +136,7 @@ func lockOf(stack []uintptr) string {
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, "sync.") && !strings.HasPrefix(f.Function, "internal/sync.") {
-			return method(f.Function) + lockIn(f.File, f.Line)
+			return typeOfMethod(f.Function) + lockIn(f.File, f.Line)
 		}
 		if !more {
 			return "?"
@@ -144,8 +144,8 @@ func lockOf(stack []uintptr) string {
 	}
 }
 
-// method is the type of a method, and a space.
-func method(function string) string {
+// typeOfMethod is the type of a method, and a space.
+func typeOfMethod(function string) string {
 	if _, rest, ok := strings.Cut(function, ".(*"); ok {
 		name, _, _ := strings.Cut(rest, ")")
 		return name + " "
@@ -182,7 +182,7 @@ type world struct {
 	trips  atomic.Int64
 }
 
-func begin(assocs int) (*world, error) {
+func setUpWorld(assocs int) (*world, error) {
 	w := &world{}
 	var at [2]netip.Addr
 	for i, t := range []**sctp.Transport{&w.a, &w.b} {
@@ -197,12 +197,12 @@ func begin(assocs int) (*world, error) {
 		w.cfg = &sctp.Config{EncapPort: l.Port()} // the server's in the end
 	}
 	w.server = netip.AddrPortFrom(at[1], port)
-	conns, err := loadgen.Connect(w.a, w.b, w.server, w.cfg, assocs, func(c *sctp.Conn) { hand(c, func() {}) })
+	conns, err := loadgen.Connect(w.a, w.b, w.server, w.cfg, assocs, func(c *sctp.Conn) { handToWorkers(c, func() {}) })
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range conns {
-		go hand(c, func() { w.trips.Add(1) })
+		go handToWorkers(c, func() { w.trips.Add(1) })
 		if _, err := c.WriteMsg(make([]byte, size), sctp.SendInfo{}); err != nil {
 			return nil, err
 		}
@@ -210,15 +210,17 @@ func begin(assocs int) (*world, error) {
 	return w, nil
 }
 
-func (w *world) dial() (*sctp.Conn, error) { return w.a.Dial(context.Background(), w.server, w.cfg) }
+func (w *world) dialServer() (*sctp.Conn, error) {
+	return w.a.Dial(context.Background(), w.server, w.cfg)
+}
 
-func (w *world) end() {
+func (w *world) closeBoth() {
 	w.a.Close()
 	w.b.Close()
 }
 
-// hand reads messages and hands each to a worker, who sends it back.
-func hand(c *sctp.Conn, count func()) {
+// handToWorkers reads messages and hands each to a worker, who sends it back.
+func handToWorkers(c *sctp.Conn, count func()) {
 	work := make(chan []byte, 1)
 	defer close(work)
 	go func() {
@@ -240,8 +242,8 @@ func hand(c *sctp.Conn, count func()) {
 	}
 }
 
-// churn sets associations up and ends them, at that rate, until then.
-func (w *world) churn(rate int, until time.Time) (done int64, err error) {
+// churnAssocs sets associations up and ends them, at that rate, until then.
+func (w *world) churnAssocs(rate int, until time.Time) (done int64, err error) {
 	const hands = 16
 	var count atomic.Int64
 	errs := make([]error, hands)
@@ -251,7 +253,7 @@ func (w *world) churn(rate int, until time.Time) (done int64, err error) {
 			every := hands * time.Second / time.Duration(rate)
 			for next := time.Now(); next.Before(until); next = next.Add(every) {
 				time.Sleep(time.Until(next))
-				c, err := w.dial()
+				c, err := w.dialServer()
 				if err != nil {
 					errs[h] = err
 					return

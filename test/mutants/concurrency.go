@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// lock makes the faults of a call that locks or unlocks a mutex. It reports whether this is one.
+// mutateLock makes the faults of a call that locks or unlocks a mutex. It reports whether this is one.
 //
 // A mutex that is not locked is not unlocked either: both calls of the statement list go. The
 // runtime ends a program that unlocks what is not locked, and then no test needs to look.
-func (m *maker) lock(n ast.Stmt, c *ast.CallExpr, deferred bool) bool {
+func (m *mutantFinder) mutateLock(n ast.Stmt, c *ast.CallExpr, deferred bool) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || m.info.Selections[s] == nil {
 		return false
@@ -20,11 +20,11 @@ func (m *maker) lock(n ast.Stmt, c *ast.CallExpr, deferred bool) bool {
 	if t != "sync.Mutex" && t != "sync.RWMutex" {
 		return false
 	}
-	block, i := m.siblings(n)
+	block, i := m.siblingStatements(n)
 	if block == nil || !strings.HasSuffix(s.Sel.Name, "ock") {
 		return true
 	}
-	mu := m.src(s.X)
+	mu := m.sourceOf(s.X)
 	switch s.Sel.Name {
 	case "Lock", "RLock":
 		if deferred {
@@ -33,28 +33,28 @@ func (m *maker) lock(n ast.Stmt, c *ast.CallExpr, deferred bool) bool {
 		// up to the Unlock of the same list, all between them as it is
 		unlock := mu + "." + strings.Replace(s.Sel.Name, "Lock", "Unlock", 1) + "()"
 		for _, later := range block[i+1:] {
-			if src := m.src(later); src == unlock || src == "defer "+unlock {
-				m.emit("lock", n.Pos(), later.End(), m.text[m.offset(n.End()):m.offset(later.Pos())])
+			if src := m.sourceOf(later); src == unlock || src == "defer "+unlock {
+				m.addMutant("lock", n.Pos(), later.End(), m.text[m.offsetOf(n.End()):m.offsetOf(later.Pos())])
 				break
 			}
 		}
 	default:
 		switch {
 		case deferred:
-			m.emit("early", n.Pos(), n.End(), m.src(c))
+			m.addMutant("early", n.Pos(), n.End(), m.sourceOf(c))
 		case i > 0 && !m.isLock(block[i-1], mu):
 			if _, label := block[i-1].(*ast.LabeledStmt); !label {
 				before := block[i-1]
-				m.emit("early", before.Pos(), n.End(), m.src(n)+"; "+m.src(before))
+				m.addMutant("early", before.Pos(), n.End(), m.sourceOf(n)+"; "+m.sourceOf(before))
 			}
 		}
 	}
 	return true
 }
 
-// siblings is the list that the statement at hand is in, and its place there.
-func (m *maker) siblings(n ast.Stmt) (list []ast.Stmt, i int) {
-	switch p := m.parent(1).(type) {
+// siblingStatements is the list that the statement at hand is in, and its place there.
+func (m *mutantFinder) siblingStatements(n ast.Stmt) (list []ast.Stmt, i int) {
+	switch p := m.parentNode(1).(type) {
 	case *ast.BlockStmt:
 		list = p.List
 	case *ast.CaseClause:
@@ -70,14 +70,14 @@ func (m *maker) siblings(n ast.Stmt) (list []ast.Stmt, i int) {
 	return nil, 0
 }
 
-func (m *maker) isLock(s ast.Stmt, mu string) bool {
-	src := m.src(s)
+func (m *mutantFinder) isLock(s ast.Stmt, mu string) bool {
+	src := m.sourceOf(s)
 	return src == mu+".Lock()" || src == mu+".RLock()"
 }
 
-// atomic makes the operations of an atomic variable plain ones. The race detector, or a lost count,
+// mutateAtomic makes the operations of an atomic variable plain ones. The race detector, or a lost count,
 // tells.
-func (m *maker) atomic(n *ast.CallExpr, s *ast.SelectorExpr) {
+func (m *mutantFinder) mutateAtomic(n *ast.CallExpr, s *ast.SelectorExpr) {
 	t := typeName(m.info.TypeOf(s.X))
 	kind, ok := strings.CutPrefix(t, "sync/atomic.")
 	if !ok || m.info.Selections[s] == nil {
@@ -87,17 +87,17 @@ func (m *maker) atomic(n *ast.CallExpr, s *ast.SelectorExpr) {
 	if plain == "" {
 		return
 	}
-	at := m.src(s.X)
+	at := m.sourceOf(s.X)
 	if _, ok := m.info.TypeOf(s.X).(*types.Pointer); !ok {
 		at = "&" + at
 	}
 	switch s.Sel.Name {
 	case "Load", "Store", "Add":
-		args := strings.TrimSuffix(m.text[m.offset(n.Lparen)+1:m.offset(n.Rparen)], ",")
+		args := strings.TrimSuffix(m.text[m.offsetOf(n.Lparen)+1:m.offsetOf(n.Rparen)], ",")
 		if args != "" {
 			args = ", " + args
 		}
-		m.emit("plain", n.Pos(), n.End(), fmt.Sprintf("wovenPlain%s[%s](%s%s)", s.Sel.Name, plain, at, args))
+		m.addMutant("plain", n.Pos(), n.End(), fmt.Sprintf("wovenPlain%s[%s](%s%s)", s.Sel.Name, plain, at, args))
 	}
 }
 

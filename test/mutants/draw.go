@@ -20,8 +20,8 @@ import (
 // least is what a protocol package gets of a sample of 1,000.
 const least = 50
 
-// shares returns how many mutants each package gets, by how many it has.
-func shares(s *scope, has map[string]int, n int) map[string]int {
+// sampleShares returns how many mutants each package gets, by how many it has.
+func sampleShares(s *scope, has map[string]int, n int) map[string]int {
 	share := make(map[string]int)
 	rest := n
 	for _, p := range s.packages {
@@ -58,8 +58,8 @@ func shares(s *scope, has map[string]int, n int) map[string]int {
 	return share
 }
 
-// order puts the mutants of a package in the order in which they are drawn.
-func order(list []*mutant, seed string) []*mutant {
+// drawOrder puts the mutants of a package in the order in which they are drawn.
+func drawOrder(list []*mutant, seed string) []*mutant {
 	var operators []string
 	of := make(map[string][]*mutant)
 	for _, m := range list {
@@ -86,14 +86,14 @@ func order(list []*mutant, seed string) []*mutant {
 	return drawn
 }
 
-// population is all mutants of the packages, by package, in the order of the text.
-func population(s *scope, list []*typed) (plain, race map[string][]*mutant) {
+// allMutants is all mutants of the packages, by package, in the order of the text.
+func allMutants(s *scope, list []*typedPackage) (plain, race map[string][]*mutant) {
 	plain, race = make(map[string][]*mutant), make(map[string][]*mutant)
 	for _, p := range list {
 		var all []*mutant
 		for i, name := range p.names {
 			if !s.skip[name] {
-				all = append(all, p.mutants(s, i)...)
+				all = append(all, p.mutantsOf(s, i)...)
 			}
 		}
 		setIDs(all)
@@ -108,22 +108,23 @@ func population(s *scope, list []*typed) (plain, race map[string][]*mutant) {
 	return plain, race
 }
 
-// draw takes a sample. Those that do not compile are found by weaving them in.
-func draw(s *scope, list []*typed, all map[string][]*mutant, n int, seed string) (sample []*mutant, err error) {
+// drawSample takes a sample. Those that do not compile are found by weaving them in.
+func drawSample(s *scope, list []*typedPackage, all map[string][]*mutant, n int, seed string) (sample []*mutant,
+	err error) {
 	has := make(map[string]int)
 	for p, l := range all {
 		has[p] = len(l)
 	}
-	share := shares(s, has, n)
+	share := sampleShares(s, has, n)
 	for _, p := range list {
 		if share[p.path] == 0 {
 			continue
 		}
-		drawn := order(all[p.path], seed)
+		drawn := drawOrder(all[p.path], seed)
 		var good []*mutant
 		for len(good) < share[p.path] && len(drawn) > 0 {
 			k := min(len(drawn), share[p.path]-len(good))
-			compiled, err := p.compile(drawn[:k])
+			compiled, err := p.compilable(drawn[:k])
 			if err != nil {
 				return nil, err
 			}
@@ -134,17 +135,17 @@ func draw(s *scope, list []*typed, all map[string][]*mutant, n int, seed string)
 	return sample, nil
 }
 
-// compile returns those mutants that a compiler takes.
-func (p *typed) compile(list []*mutant) (good []*mutant, err error) {
+// compilable returns those mutants that a compiler takes.
+func (p *typedPackage) compilable(list []*mutant) (good []*mutant, err error) {
 	for i, m := range list {
 		m.number = i + 1
 	}
-	texts, err := p.graft(list)
+	texts, err := p.graftMutants(list)
 	if err != nil {
 		return nil, err
 	}
 	wrong := make(map[string]bool)
-	if err := p.check(texts, wrong); err != nil {
+	if err := p.checkTypes(texts, wrong); err != nil {
 		return nil, err
 	}
 	numbers := make(map[string]bool)
@@ -152,7 +153,7 @@ func (p *typed) compile(list []*mutant) (good []*mutant, err error) {
 		numbers[name[strings.LastIndex(name, "_fault"):]] = true
 	}
 	for _, m := range list {
-		if !numbers[m.suffix()] {
+		if !numbers[m.functionSuffix()] {
 			good = append(good, m)
 		}
 	}

@@ -47,13 +47,13 @@ func parseEquivalent(text string) (map[string]string, error) {
 	return reasons, nil
 }
 
-// outdated returns an error for each entry that is of no mutant.
-func outdated(reasons map[string]string, populations ...map[string][]*mutant) error {
+// checkOutdated returns an error for each entry that is of no mutant.
+func checkOutdated(reasons map[string]string, populations ...map[string][]*mutant) error {
 	known := make(map[string]bool)
 	for _, all := range populations {
 		for _, list := range all {
 			for _, m := range list {
-				known[m.key()] = true
+				known[m.mutantKey()] = true
 			}
 		}
 	}
@@ -66,9 +66,9 @@ func outdated(reasons map[string]string, populations ...map[string][]*mutant) er
 	return errors.Join(errs...)
 }
 
-// stands returns an error when the function of an entry has not got its lines: what a test can tell
+// checkStands returns an error when the function of an entry has not got its lines: what a test can tell
 // without types.
-func stands(key, root string) error {
+func checkStands(key, root string) error {
 	place, diff, _ := strings.Cut(key, "\n")
 	file, function, _ := strings.Cut(place, " ")
 	var old string

@@ -20,8 +20,8 @@ type fault struct {
 //go:embed faults/*.txt
 var data embed.FS
 
-// load reads all faults.
-func load() (list []*fault, err error) {
+// loadFaults reads all faults.
+func loadFaults() (list []*fault, err error) {
 	files, err := data.ReadDir("faults")
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func load() (list []*fault, err error) {
 		if err != nil {
 			return nil, err
 		}
-		faults, err := parse(string(text))
+		faults, err := parseFaults(string(text))
 		if err != nil {
 			return nil, fmt.Errorf("faults/%s: %w", f.Name(), err)
 		}
@@ -48,7 +48,7 @@ func load() (list []*fault, err error) {
 	return list, nil
 }
 
-// parse reads one file of faults. A fault begins with its name. The change is written as in a diff,
+// parseFaults reads one file of faults. A fault begins with its name. The change is written as in a diff,
 // in whole lines, with as much around it as makes the place the only one:
 //
 //	fault sack-one-late
@@ -65,7 +65,7 @@ func load() (list []*fault, err error) {
 //
 // says that the fault violates that row of conformance and nothing beside, and that this test,
 // which cites the row, fails for it (proofs.go).
-func parse(text string) (list []*fault, err error) {
+func parseFaults(text string) (list []*fault, err error) {
 	var f *fault
 	for i, line := range strings.Split(text, "\n") {
 		key, rest, _ := strings.Cut(line, " ")
@@ -111,16 +111,16 @@ func parse(text string) (list []*fault, err error) {
 	return list, nil
 }
 
-// layer is the part of the house that the fault is in: its package, or rawio with what is below it.
-func (f *fault) layer() string {
+// layerOf is the part of the house that the fault is in: its package, or rawio with what is below it.
+func (f *fault) layerOf() string {
 	if strings.HasPrefix(f.file, "rawio/") {
 		return "rawio"
 	}
 	return path.Dir(f.file)
 }
 
-// apply returns the text of the file with the fault in it.
-func (f *fault) apply(text string) (string, error) {
+// applyTo returns the text of the file with the fault in it.
+func (f *fault) applyTo(text string) (string, error) {
 	before, after, ok := strings.Cut("\n"+text, "\n"+f.old)
 	switch {
 	case !ok:

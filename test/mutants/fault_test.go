@@ -24,7 +24,7 @@ proves 9260-1-1 a/b TestB
 `
 
 func TestFaultsAreParsedAndBrokenOnesRefused(t *testing.T) {
-	list, err := parse(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
+	list, err := parseFaults(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
 	must.That(t, err == nil && len(list) == 2, "%v, %v", list, err)
 	f, g := list[0], list[1]
 	check.That(t, f.name == "early" && f.file == "a/b.go" && strings.Join(f.tests, " ") == "./a/b ./a" &&
@@ -43,7 +43,7 @@ func TestParseRefuses(t *testing.T) {
 		"a fault without packages":     "fault x\nin a.go\n-y\n",
 		"a fault that changes nothing": "fault x\nin a.go\nby ./a\n y\n",
 	} {
-		_, err := parse(text)
+		_, err := parseFaults(text)
 		check.That(t, err != nil, "%s is taken", name)
 	}
 }
@@ -55,7 +55,7 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 		{"at the beginning", "\tx()\nb\n", "\ty()\nb\n"},
 		{"lines that only end alike stay", "a\n\tif \tx()\n\tx()\n", "a\n\tif \tx()\n\ty()\n"},
 	} {
-		got, err := f.apply(row.text)
+		got, err := f.applyTo(row.text)
 		check.That(t, err == nil && got == row.want, "%s: %q, %v", row.name, got, err)
 	}
 	for name, text := range map[string]string{
@@ -63,7 +63,7 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 		"twice":          "\tx()\na\n\tx()\n",
 		"twice, at once": "\tx()\n\tx()\n",
 	} {
-		got, err := f.apply(text)
+		got, err := f.applyTo(text)
 		check.That(t, err != nil, "%s: %q", name, got)
 	}
 }
@@ -72,14 +72,14 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 // follow.
 func TestFaultsApply(t *testing.T) {
 	race.Alone(t)
-	list := must.Get(load())(t)
-	for _, err := range apply("../..", list) {
+	list := must.Get(loadFaults())(t)
+	for _, err := range applyAll("../..", list) {
 		t.Error(err)
 	}
 	check.OK(t, checkProofs("../..", list))
 	count := make(map[string]int)
 	for _, f := range list {
-		count[f.layer()]++
+		count[f.layerOf()]++
 	}
 	for _, layer := range []string{"rawio", "sctp/wire", "sctp/internal/tsnset", "sctp/internal/rx", "sctp/internal/tx",
 		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/cc", "sctp/assoc", "sctp/endpoint", "sctp", "ddp",
@@ -93,19 +93,19 @@ func TestFaultsApply(t *testing.T) {
 func TestFaultsCompile(t *testing.T) {
 	race.Alone(t)
 	at := make(map[string][]*fault) // by package
-	for _, f := range must.Get(load())(t) {
+	for _, f := range must.Get(loadFaults())(t) {
 		at[path.Dir(f.file)] = append(at[path.Dir(f.file)], f)
 	}
-	for _, p := range must.Get(tree("../..").load(slices.Sorted(maps.Keys(at))))(t) {
+	for _, p := range must.Get(checkedOutTree("../..").loadPackages(slices.Sorted(maps.Keys(at))))(t) {
 		for _, f := range at[p.path] {
 			i := slices.Index(p.names, f.file)
 			must.That(t, i >= 0, "%s is not built here", f.file)
 			texts := slices.Clone(p.texts)
-			if changed, err := f.apply(texts[i]); err == nil { // else TestFaultsApply says so
+			if changed, err := f.applyTo(texts[i]); err == nil { // else TestFaultsApply says so
 				texts[i] = changed
 			}
 			// what there was is woven in beside it
-			if err := p.check(texts, nil); err != nil && !strings.HasSuffix(err.Error(), "imported and not used") {
+			if err := p.checkTypes(texts, nil); err != nil && !strings.HasSuffix(err.Error(), "imported and not used") {
 				t.Errorf("fault %s: %v", f.name, err)
 			}
 		}

@@ -16,11 +16,11 @@ const (
 	reachEnv = "WOVEN_REACH" // the file that probes write their numbers to
 )
 
-func (m *mutant) suffix() string { return fmt.Sprintf("_fault%d", m.number) }
+func (m *mutant) functionSuffix() string { return fmt.Sprintf("_fault%d", m.number) }
 
-// graft returns the texts of the package's files with mutants in them, and one more file that these
+// graftMutants returns the texts of the package's files with mutants in them, and one more file that these
 // need. The statements with mutants get their numbers.
-func (p *typed) graft(list []*mutant) (texts []string, err error) {
+func (p *typedPackage) graftMutants(list []*mutant) (texts []string, err error) {
 	for i, name := range p.names {
 		w, err := newWeaver(p.texts[i])
 		if err != nil {
@@ -31,27 +31,27 @@ func (p *typed) graft(list []*mutant) (texts []string, err error) {
 			if m.file != name {
 				continue
 			}
-			if err := w.graft(m, probed); err != nil {
+			if err := w.weaveMutant(m, probed); err != nil {
 				return nil, fmt.Errorf("%s: %w", m, err)
 			}
 		}
-		texts = append(texts, string(w.result()))
+		texts = append(texts, string(w.wovenFile()))
 	}
 	return append(texts, p.reachFile()), nil
 }
 
-// graft weaves a mutant in under its number. Mutants of one statement share a probe, with the
+// weaveMutant weaves a mutant in under its number. Mutants of one statement share a probe, with the
 // number of the first.
-func (w *weaver) graft(m *mutant, probed map[int]int) error {
+func (w *weaver) weaveMutant(m *mutant, probed map[int]int) error {
 	for _, d := range w.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || w.offset(f.Pos()) > m.at || w.offset(f.End()) <= m.at {
+		if !ok || w.offsetOf(f.Pos()) > m.at || w.offsetOf(f.End()) <= m.at {
 			continue
 		}
-		wrong := m.text(w.text)
+		wrong := m.fileText(w.text)
 		grown := len(wrong) - len(w.text)
-		w.jump(f, m.number, wrong[w.offset(f.Pos()):w.offset(f.Name.Pos())],
-			wrong[w.offset(f.Name.End()):w.offset(f.End())+grown])
+		w.addSecondBody(f, m.number, wrong[w.offsetOf(f.Pos()):w.offsetOf(f.Name.Pos())],
+			wrong[w.offsetOf(f.Name.End()):w.offsetOf(f.End())+grown])
 		if m.site = probed[m.probe]; m.site == 0 {
 			m.site, probed[m.probe] = m.number, m.number
 			w.edits = append(w.edits,
@@ -64,7 +64,7 @@ func (w *weaver) graft(m *mutant, probed map[int]int) error {
 
 // reachFile is the file of a package with mutants that reads the number and notes which statements
 // are reached.
-func (p *typed) reachFile() string {
+func (p *typedPackage) reachFile() string {
 	return fmt.Sprintf(`package %s
 
 import (
@@ -90,8 +90,8 @@ func wovenHit(n int) {
 %s`, p.files[0].Name.Name, switchVar, switchEnv, reachVar, reachEnv, reachVar, plainCode)
 }
 
-// put writes the mutants into the tree.
-func (t tree) put(list []*typed, mutants []*mutant) error {
+// putMutants writes the mutants into the tree.
+func (t checkedOutTree) putMutants(list []*typedPackage, mutants []*mutant) error {
 	for i, m := range mutants {
 		m.number = i + 1
 	}
@@ -100,7 +100,7 @@ func (t tree) put(list []*typed, mutants []*mutant) error {
 		if mine = slices.DeleteFunc(mine, func(m *mutant) bool { return m.pkg != p.path }); len(mine) == 0 {
 			continue
 		}
-		texts, err := p.graft(mine)
+		texts, err := p.graftMutants(mine)
 		if err != nil {
 			return err
 		}

@@ -41,12 +41,12 @@ type sampling struct {
 	docs      bool
 }
 
-type machine struct {
+type mutationRun struct {
 	sampling
 	scope  *scope
 	dir    string
-	plain  tree
-	raced  tree
+	plain  checkedOutTree
+	raced  checkedOutTree
 	order  map[string][]string // the packages whose tests may notice a mutant of another
 	mu     sync.Mutex          // guards suites
 	suites map[string]*suite
@@ -57,8 +57,8 @@ type machine struct {
 // runMachine does what was asked for and reports whether the score is good.
 func runMachine(o sampling) (bool, error) {
 	start := time.Now()
-	m := &machine{sampling: o, suites: make(map[string]*suite)}
-	defer m.close()
+	m := &mutationRun{sampling: o, suites: make(map[string]*suite)}
+	defer m.removeTemp()
 	var err error
 	if m.scope, err = parseScope(scopeText); err != nil {
 		return false, err
@@ -67,10 +67,10 @@ func runMachine(o sampling) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := m.open(); err != nil {
+	if err := m.openState(); err != nil {
 		return false, err
 	}
-	list, sample, race, err := m.prepare(reasons)
+	list, sample, race, err := m.prepareSample(reasons)
 	if err != nil || len(sample)+len(race) == 0 {
 		return false, cmp.Or(err, errors.New("there are no such mutants"))
 	}
@@ -87,23 +87,23 @@ func runMachine(o sampling) (bool, error) {
 	var todo []*mutant
 	for _, x := range slices.Concat(sample, race) {
 		f := m.state.fates[x.id]
-		if (f.Outcome == "" || m.again && f.Outcome != fateCaught) && (reasons[x.key()] == "" || m.ids != nil) {
+		if (f.Outcome == "" || m.again && f.Outcome != fateCaught) && (reasons[x.mutantKey()] == "" || m.ids != nil) {
 			todo = append(todo, x)
 		}
 	}
-	if err := m.plain.put(list, sample); err != nil {
+	if err := m.plain.putMutants(list, sample); err != nil {
 		return false, err
 	}
 	if len(race) > 0 {
-		if err := m.raced.put(list, race); err != nil {
+		if err := m.raced.putMutants(list, race); err != nil {
 			return false, err
 		}
 	}
 	var first error
-	each(m.jobs, todo, func(x *mutant) {
-		f, err := m.try(x)
+	forEachParallel(m.jobs, todo, func(x *mutant) {
+		f, err := m.tryMutant(x)
 		if err == nil {
-			err = m.state.add(f)
+			err = m.state.addResult(f)
 		}
 		m.print.Lock()
 		defer m.print.Unlock()
@@ -113,26 +113,26 @@ func runMachine(o sampling) (bool, error) {
 		}
 		fmt.Printf("%-9s %5.1fs  %s  %s %s\n", f.Outcome, f.Seconds, x, f.By, f.How)
 		if m.ids != nil {
-			fmt.Print(x.diff())
+			fmt.Print(x.diffText())
 		}
-		first = cmp.Or(first, m.note(x, f))
+		first = cmp.Or(first, m.noteSurvivor(x, f))
 	})
 	if first != nil {
 		return false, first
 	}
 	r := newScore(m, sample, race, reasons)
 	r.took = time.Since(start)
-	r.print(os.Stdout)
+	r.printScore(os.Stdout)
 	if m.docs {
 		if err := r.updateDocs("docs/dev/reliability.md"); err != nil {
 			return false, err
 		}
 	}
-	return r.good(m.least), nil
+	return r.isGood(m.least), nil
 }
 
-// open finds the directory of the sample, or makes one that is removed in the end.
-func (m *machine) open() (err error) {
+// openState finds the directory of the sample, or makes one that is removed in the end.
+func (m *mutationRun) openState() (err error) {
 	id, err := exec.Command("git", "rev-parse", "HEAD^{tree}").Output()
 	if err != nil {
 		return fmt.Errorf("git rev-parse: %w", err)
@@ -160,52 +160,53 @@ func (m *machine) open() (err error) {
 	return err
 }
 
-// close removes what is not needed to go on.
-func (m *machine) close() {
+// removeTemp removes what is not needed to go on.
+func (m *mutationRun) removeTemp() {
 	if m.ids != nil {
 		os.RemoveAll(m.dir)
 	}
 }
 
-// prepare makes the trees and draws the sample.
-func (m *machine) prepare(reasons map[string]string) (list []*typed, sample, race []*mutant, err error) {
-	clean := tree(filepath.Join(m.dir, "clean"))
-	m.plain, m.raced = tree(filepath.Join(m.dir, "plain")), tree(filepath.Join(m.dir, "race"))
-	for _, t := range []tree{clean, m.plain, m.raced} {
+// prepareSample makes the trees and draws the sample.
+func (m *mutationRun) prepareSample(reasons map[string]string) (list []*typedPackage, sample, race []*mutant,
+	err error) {
+	clean := checkedOutTree(filepath.Join(m.dir, "clean"))
+	m.plain, m.raced = checkedOutTree(filepath.Join(m.dir, "plain")), checkedOutTree(filepath.Join(m.dir, "race"))
+	for _, t := range []checkedOutTree{clean, m.plain, m.raced} {
 		if err := os.RemoveAll(string(t)); err != nil {
 			return nil, nil, nil, err
 		}
 		if m.ids != nil {
 			_, err = checkoutWork(string(t))
 		} else {
-			_, err = checkout(string(t))
+			_, err = newCheckout(string(t))
 		}
 		if err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	if list, err = clean.load(m.scope.packages); err != nil {
+	if list, err = clean.loadPackages(m.scope.packages); err != nil {
 		return nil, nil, nil, err
 	}
-	plain, raced := population(m.scope, list)
-	if err := outdated(reasons, plain, raced); err != nil {
+	plain, raced := allMutants(m.scope, list)
+	if err := checkOutdated(reasons, plain, raced); err != nil {
 		return nil, nil, nil, err
 	}
 	if m.ids != nil {
-		return list, named(plain, m.ids), named(raced, m.ids), nil
+		return list, mutantsNamed(plain, m.ids), mutantsNamed(raced, m.ids), nil
 	}
-	if sample, err = draw(m.scope, list, plain, m.sample, m.seed); err != nil {
+	if sample, err = drawSample(m.scope, list, plain, m.sample, m.seed); err != nil {
 		return nil, nil, nil, err
 	}
-	if race, err = draw(m.scope, list, raced, max(m.sample/20, 1), m.seed); err != nil {
+	if race, err = drawSample(m.scope, list, raced, max(m.sample/20, 1), m.seed); err != nil {
 		return nil, nil, nil, err
 	}
 	other := func(x *mutant) bool { return m.packages != nil && !m.packages.MatchString(x.pkg) }
 	return list, slices.DeleteFunc(sample, other), slices.DeleteFunc(race, other), nil
 }
 
-// named returns the mutants with these names.
-func named(all map[string][]*mutant, ids []string) (list []*mutant) {
+// mutantsNamed returns the mutants with these names.
+func mutantsNamed(all map[string][]*mutant, ids []string) (list []*mutant) {
 	for _, pkg := range slices.Sorted(maps.Keys(all)) {
 		for _, x := range all[pkg] {
 			if slices.Contains(ids, x.id) {
@@ -218,8 +219,8 @@ func named(all map[string][]*mutant, ids []string) (list []*mutant) {
 
 // testOrder returns for each package the packages with tests that can notice what is wrong with it:
 // its own first, then those that build on the fewest packages.
-func (t tree) testOrder(packages []string) (map[string][]string, error) {
-	c := t.command(append([]string{"list", "-test", "-json=ImportPath,Dir,Deps"}, modules...)...)
+func (t checkedOutTree) testOrder(packages []string) (map[string][]string, error) {
+	c := t.goCommand(append([]string{"list", "-test", "-json=ImportPath,Dir,Deps"}, modules...)...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
@@ -274,8 +275,8 @@ func (t tree) testOrder(packages []string) (map[string][]string, error) {
 	return order, nil
 }
 
-// suite returns the tests of a package, compiled and measured.
-func (m *machine) suite(pkg string, race bool) (*suite, error) {
+// suiteOf returns the tests of a package, compiled and measured.
+func (m *mutationRun) suiteOf(pkg string, race bool) (*suite, error) {
 	name := strings.ReplaceAll(pkg, "/", "-")
 	t := m.plain
 	if race {
@@ -288,11 +289,11 @@ func (m *machine) suite(pkg string, race bool) (*suite, error) {
 		m.suites[name] = s
 	}
 	m.mu.Unlock()
-	s.ready.Do(func() { s.err = m.ready(s, t, name) })
+	s.ready.Do(func() { s.err = m.compileSuite(s, t, name) })
 	return s, s.err
 }
 
-func (m *machine) ready(s *suite, t tree, name string) (err error) {
+func (m *mutationRun) compileSuite(s *suite, t checkedOutTree, name string) (err error) {
 	if s.net, err = t.usesNetwork("./" + s.pkg); err != nil {
 		return err
 	}
@@ -300,7 +301,7 @@ func (m *machine) ready(s *suite, t tree, name string) (err error) {
 		s.args = []string{fmt.Sprint("-seeds=", m.seeds)}
 	}
 	if _, err := os.Stat(s.bin); err != nil {
-		build := t.build
+		build := t.buildTests
 		if s.race {
 			build = t.buildRace
 		}
@@ -308,14 +309,14 @@ func (m *machine) ready(s *suite, t tree, name string) (err error) {
 			return err
 		}
 	}
-	list, found := m.state.tests(name)
+	list, found := m.state.knownTests(name)
 	if s.tests = list; found {
 		for _, x := range list {
 			x.suite = s
 		}
 		return nil
 	}
-	if err := s.baseline(); err != nil {
+	if err := s.measureBaseline(); err != nil {
 		return err
 	}
 	for _, x := range s.tests {
@@ -323,14 +324,14 @@ func (m *machine) ready(s *suite, t tree, name string) (err error) {
 			fmt.Printf("shaky            %s %s fails without a fault and counts for nothing\n", s.pkg, x.Name)
 		}
 	}
-	return m.state.keep(name, s.tests)
+	return m.state.keepTests(name, s.tests)
 }
 
-// try lets the tests run under a mutant.
-func (m *machine) try(x *mutant) (f fate, err error) {
+// tryMutant lets the tests run under a mutant.
+func (m *mutationRun) tryMutant(x *mutant) (f mutantResult, err error) {
 	start := time.Now()
 	defer func() { f.Seconds = time.Since(start).Seconds() }()
-	f = fate{ID: x.id, Outcome: fateUncovered}
+	f = mutantResult{ID: x.id, Outcome: fateUncovered}
 	if by, how, err := m.askFormer(x); how != "" || err != nil {
 		f.Outcome, f.By, f.How = fateCaught, by, how
 		return f, err
@@ -339,22 +340,22 @@ func (m *machine) try(x *mutant) (f fate, err error) {
 	hangs := 0
 	for _, slow := range []bool{false, true} {
 		for i, pkg := range m.order[x.pkg] {
-			s, err := m.suite(pkg, x.race)
+			s, err := m.suiteOf(pkg, x.race)
 			if err != nil {
 				return f, err
 			}
-			for _, group := range groups(s.reaching(x.site, slow), slow) {
+			for _, group := range groupTests(s.testsReaching(x.site, slow), slow) {
 				if f.Outcome == fateUncovered {
 					f.Outcome = fateSurvived
 				}
 				if i > 0 {
-					if m.budget > 0 && others+sum(group) > m.budget {
+					if m.budget > 0 && others+totalTime(group) > m.budget {
 						continue
 					}
-					others += sum(group)
+					others += totalTime(group)
 				}
 				for len(group) > 0 {
-					t, how := m.notice(s, x, group)
+					t, how := m.runUntilCaught(s, x, group)
 					if how == "" {
 						break
 					}
@@ -378,18 +379,18 @@ func (m *machine) try(x *mutant) (f fate, err error) {
 }
 
 // askFormer lets the one test run that caught the mutant in another tree, and says how it failed.
-func (m *machine) askFormer(x *mutant) (by, how string, err error) {
+func (m *mutationRun) askFormer(x *mutant) (by, how string, err error) {
 	pkg, name, _ := strings.Cut(m.state.former[x.id], " ")
 	if !slices.Contains(m.order[x.pkg], pkg) {
 		return "", "", nil
 	}
-	s, err := m.suite(pkg, x.race)
+	s, err := m.suiteOf(pkg, x.race)
 	if err != nil {
 		return "", "", err
 	}
 	for _, t := range s.tests {
-		if t.Name == name && t.reaches(x.site) {
-			if _, how = m.notice(s, x, []*test{t}); how != "hangs" {
+		if t.Name == name && t.reachesSite(x.site) {
+			if _, how = m.runUntilCaught(s, x, []*test{t}); how != "hangs" {
 				return pkg + " " + name, how, nil
 			}
 		}
@@ -397,7 +398,7 @@ func (m *machine) askFormer(x *mutant) (by, how string, err error) {
 	return "", "", nil
 }
 
-func groups(list []*test, each bool) (all [][]*test) {
+func groupTests(list []*test, each bool) (all [][]*test) {
 	if len(list) == 0 {
 		return nil
 	}
@@ -410,16 +411,16 @@ func groups(list []*test, each bool) (all [][]*test) {
 	return all
 }
 
-func sum(list []*test) (d time.Duration) {
+func totalTime(list []*test) (d time.Duration) {
 	for _, t := range list {
 		d += t.Spent.Processor
 	}
 	return d
 }
 
-// notice runs tests under a mutant until one fails that counts. It returns that one, none where the
+// runUntilCaught runs tests under a mutant until one fails that counts. It returns that one, none where the
 // process fails behind them all, and how it failed.
-func (m *machine) notice(s *suite, x *mutant, group []*test) (*test, string) {
+func (m *mutationRun) runUntilCaught(s *suite, x *mutant, group []*test) (*test, string) {
 	group = slices.Clone(group)
 	for len(group) > 0 {
 		v, _ := s.processOf(group, x.number, 1, "")
@@ -443,7 +444,7 @@ func (m *machine) notice(s *suite, x *mutant, group []*test) (*test, string) {
 			return nil, ""
 		}
 		t := group[i]
-		if s.steady(t, m.steady) {
+		if s.isSteady(t, m.steady) {
 			clean, _ := s.processOf([]*test{t}, 0, 1, "")
 			tries := 1
 			if s.race {
@@ -460,8 +461,8 @@ func (m *machine) notice(s *suite, x *mutant, group []*test) (*test, string) {
 	return nil, ""
 }
 
-// note writes the diff of a survivor where other people look for it.
-func (m *machine) note(x *mutant, f fate) error {
+// noteSurvivor writes the diff of a survivor where other people look for it.
+func (m *mutationRun) noteSurvivor(x *mutant, f mutantResult) error {
 	if m.survivors == "" || f.Outcome == fateCaught {
 		return nil
 	}
@@ -470,6 +471,6 @@ func (m *machine) note(x *mutant, f fate) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s (%s) %s\n%s\n", x, f.Outcome, f.By, x.diff())
+	_, err = fmt.Fprintf(w, "%s (%s) %s\n%s\n", x, f.Outcome, f.By, x.diffText())
 	return errors.Join(err, w.Close())
 }

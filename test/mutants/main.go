@@ -49,9 +49,9 @@ func main() {
 	case *rows != "":
 		ok, err = printSample(*rows)
 	case *proofs || *draft != "":
-		ok, err = prove(*run, *draft, o.jobs)
+		ok, err = runProofs(*run, *draft, o.jobs)
 	default:
-		ok, err = measure(*run, *check, o)
+		ok, err = runFaults(*run, *check, o)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -86,15 +86,15 @@ func machineFlags() *sampling {
 	return s
 }
 
-// measure runs the faults that match and prints what became of them. It reports whether all were
+// runFaults runs the faults that match and prints what became of them. It reports whether all were
 // caught.
-func measure(match string, check bool, o options) (ok bool, err error) {
+func runFaults(match string, check bool, o options) (ok bool, err error) {
 	start := time.Now()
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return false, err
 	}
-	list, err := load()
+	list, err := loadFaults()
 	if err != nil {
 		return false, err
 	}
@@ -121,31 +121,31 @@ func measure(match string, check bool, o options) (ok bool, err error) {
 		os.Exit(2)
 	}()
 	r := runner{options: o, dir: dir}
-	if r.spare, err = checkout(dir + "/spare"); err != nil {
+	if r.spare, err = newCheckout(dir + "/spare"); err != nil {
 		return false, err
 	}
-	if errs := apply(r.spare, list); check || errs != nil {
+	if errs := applyAll(r.spare, list); check || errs != nil {
 		fmt.Printf("mutants: %d faults apply, %d do not\n", len(list)-len(errs), len(errs))
 		return true, errors.Join(errs...)
 	}
-	if err := r.prepare(chosen); err != nil {
+	if err := r.prepareFaults(chosen); err != nil {
 		return false, err
 	}
 	results := r.runAll(chosen)
 	for _, f := range equivalent {
 		fmt.Printf("equivalent         %-42s %s\n", f.name, f.equivalent)
 	}
-	return report(os.Stdout, results, equivalent, time.Since(start)), nil
+	return printReport(os.Stdout, results, equivalent, time.Since(start)), nil
 }
 
-// apply returns what is wrong with each fault that does not apply to the tree.
-func apply(t tree, list []*fault) (errs []error) {
+// applyAll returns what is wrong with each fault that does not apply to the tree.
+func applyAll(t checkedOutTree, list []*fault) (errs []error) {
 	for _, f := range list {
 		text, err := os.ReadFile(string(t) + "/" + f.file)
 		if err == nil {
 			var s string
-			if s, err = f.apply(string(text)); err == nil {
-				err = parses(s)
+			if s, err = f.applyTo(string(text)); err == nil {
+				err = checkSyntax(s)
 			}
 		}
 		for _, pkg := range f.tests {

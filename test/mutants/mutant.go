@@ -34,13 +34,13 @@ func (m *mutant) setLines(text string) {
 	}
 }
 
-// key is what the mutant is known by: not its line, which moves.
-func (m *mutant) key() string { return m.file + " " + m.function + "\n" + m.diff() }
+// mutantKey is what the mutant is known by: not its line, which moves.
+func (m *mutant) mutantKey() string { return m.file + " " + m.function + "\n" + m.diffText() }
 
-// diff shows the lines as faults do.
-func (m *mutant) diff() string { return marked("-", m.old) + marked("+", m.new) }
+// diffText shows the lines as faults do.
+func (m *mutant) diffText() string { return prefixLines("-", m.old) + prefixLines("+", m.new) }
 
-func marked(mark, lines string) (s string) {
+func prefixLines(mark, lines string) (s string) {
 	if lines == "" {
 		return ""
 	}
@@ -55,14 +55,14 @@ func marked(mark, lines string) (s string) {
 func setIDs(list []*mutant) {
 	count := make(map[string]int)
 	for _, m := range list {
-		k := m.key()
+		k := m.mutantKey()
 		count[k]++
 		m.id = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s%d", k, count[k])))[:8]
 	}
 }
 
-// text is the file with the mutant in it.
-func (m *mutant) text(file string) string { return file[:m.at] + m.by + file[m.end:] }
+// fileText is the file with the mutant in it.
+func (m *mutant) fileText(file string) string { return file[:m.at] + m.by + file[m.end:] }
 
 func (m *mutant) String() string {
 	return fmt.Sprintf("%s %s:%d %s %s", m.id, m.file, m.line, m.function, m.operator)

@@ -73,9 +73,9 @@ func (p *path) String() string { return "path" + "!" }
 `
 
 // aPackage is a package of one file.
-func aPackage(t *testing.T, text string) *typed {
+func aPackage(t *testing.T, text string) *typedPackage {
 	t.Helper()
-	p := &typed{path: "p", names: []string{"p/p.go"}, texts: []string{text}, fset: token.NewFileSet()}
+	p := &typedPackage{path: "p", names: []string{"p/p.go"}, texts: []string{text}, fset: token.NewFileSet()}
 	p.from = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) {
 		file, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", path).Output()
 		if err != nil {
@@ -83,7 +83,7 @@ func aPackage(t *testing.T, text string) *typed {
 		}
 		return os.Open(strings.TrimSpace(string(file)))
 	})
-	must.OK(t, p.check(p.texts, nil))
+	must.OK(t, p.checkTypes(p.texts, nil))
 	return p
 }
 
@@ -93,7 +93,7 @@ func theScope(t *testing.T) *scope {
 }
 
 func TestEachOperatorMakesItsFaults(t *testing.T) {
-	list := aPackage(t, source).mutants(theScope(t), 0)
+	list := aPackage(t, source).mutantsOf(theScope(t), 0)
 	for _, row := range []struct{ operator, old, new string }{
 		{"negate", "if a.Less(b) && on {", "if !(a.Less(b) && on) {"},
 		{"negate", "for !p.done() {", "for p.done() {"},
@@ -134,7 +134,7 @@ func TestEachOperatorMakesItsFaults(t *testing.T) {
 // A mutant is known by what it changes: who adds a line above it finds it again.
 func TestNamesOutliveMovedLines(t *testing.T) {
 	names := func(text string) (ids []string) {
-		plain, race := population(theScope(t), []*typed{aPackage(t, text)})
+		plain, race := allMutants(theScope(t), []*typedPackage{aPackage(t, text)})
 		for _, m := range append(plain["p"], race["p"]...) {
 			ids = append(ids, m.id)
 		}
@@ -150,8 +150,9 @@ func TestNamesOutliveMovedLines(t *testing.T) {
 // The sample that is woven in compiles, and what does not compile is passed over.
 func TestWovenMutantsCompileAndTellWhatIsReached(t *testing.T) {
 	p := aPackage(t, source)
-	plain, race := population(theScope(t), []*typed{p})
-	if good, err := p.compile(slices.Clone(plain["p"])); err != nil || len(good) == 0 || len(good) == len(plain["p"]) {
+	plain, race := allMutants(theScope(t), []*typedPackage{p})
+	if good, err := p.compilable(slices.Clone(plain["p"])); err != nil || len(good) == 0 ||
+		len(good) == len(plain["p"]) {
 		t.Fatalf("%d of %d compile, %v", len(good), len(plain["p"]), err) // z must be used
 	} else {
 		plain["p"] = good
@@ -160,9 +161,9 @@ func TestWovenMutantsCompileAndTellWhatIsReached(t *testing.T) {
 	for i, m := range all {
 		m.number = i + 1
 	}
-	texts := must.Get(p.graft(all))(t)
+	texts := must.Get(p.graftMutants(all))(t)
 	wrong := make(map[string]bool)
-	err := p.check(texts, wrong)
+	err := p.checkTypes(texts, wrong)
 	must.That(t, err == nil && len(wrong) == 0, "%v, %v", err, wrong)
 	for _, text := range texts {
 		check.Do(format.Source([]byte(text)))(t)
@@ -174,20 +175,20 @@ func TestWovenMutantsCompileAndTellWhatIsReached(t *testing.T) {
 func TestSharesFollowTheSizeOfPackages(t *testing.T) {
 	s := &scope{packages: []string{"big", "small", "tool"}, protocol: map[string]bool{"big": true, "small": true}}
 	has := map[string]int{"big": 3000, "small": 20, "tool": 1000}
-	got := shares(s, has, 1000)
+	got := sampleShares(s, has, 1000)
 	check.That(t, got["small"] == 20 && got["big"] == 50+695 && got["tool"] == 235, "%v", got)
-	got = shares(s, has, 50)
+	got = sampleShares(s, has, 50)
 	check.That(t, got["big"]+got["small"]+got["tool"] == 50 && got["small"] >= 2, "%v", got)
-	got = shares(s, map[string]int{"big": 3, "small": 1}, 1000)
+	got = sampleShares(s, map[string]int{"big": 3, "small": 1}, 1000)
 	check.That(t, got["big"] == 3 && got["small"] == 1, "%v", got)
 }
 
 // One seed draws one sample, another seed another; operators take turns.
 func TestOneSeedDrawsOneSample(t *testing.T) {
 	draw := func(seed string) (s string) {
-		plain, _ := population(theScope(t), []*typed{aPackage(t, source)})
+		plain, _ := allMutants(theScope(t), []*typedPackage{aPackage(t, source)})
 		operators := make(map[string]bool)
-		for i, m := range order(plain["p"], seed) {
+		for i, m := range drawOrder(plain["p"], seed) {
 			s += m.id + " "
 			operators[m.operator] = true
 			check.That(t, i >= 8 || len(operators) > i, "%s has two turns among the first", m.operator)
@@ -201,21 +202,23 @@ func TestOneSeedDrawsOneSample(t *testing.T) {
 func TestEquivalents(t *testing.T) {
 	here := must.Get(parseEquivalent(equivalentText))(t)
 	for key := range here {
-		check.OK(t, stands(key, "../.."))
+		check.OK(t, checkStands(key, "../.."))
 	}
 	const line = "\n-	count := make(map[string]int)\n"
-	check.OK(t, stands("test/mutants/fault_test.go TestFaultsApply"+line, "../.."))
+	check.OK(t, checkStands("test/mutants/fault_test.go TestFaultsApply"+line, "../.."))
 	for _, key := range []string{"test/mutants/fault_test.go TestParseRefuses" + line,
 		"test/mutants/fault.go load\n-\tno such line\n"} {
-		check.That(t, stands(key, "../..") != nil, "lines that are not there stand: %s", key)
+		check.That(t, checkStands(key, "../..") != nil, "lines that are not there stand: %s", key)
 	}
-	plain, race := population(theScope(t), []*typed{aPackage(t, source)})
+	plain, race := allMutants(theScope(t), []*typedPackage{aPackage(t, source)})
 	entry := "in p/p.go path.pair\n-\tp.k = open\n+\tp.k = closed\nbecause nobody looks\n"
 	var reasons map[string]string
 	reasons, err := parseEquivalent("# why\n\n" + entry)
-	must.That(t, err == nil && outdated(reasons, plain, race) == nil, "%v, %v", err, outdated(reasons, plain, race))
+	must.That(t, err == nil && checkOutdated(reasons, plain, race) == nil, "%v, %v", err,
+		checkOutdated(reasons, plain, race))
 	reasons, err = parseEquivalent(strings.Replace(entry, "open", "ajar", 1))
-	check.That(t, err == nil && outdated(reasons, plain, race) != nil, "an entry of lines that are not there is taken")
+	check.That(t, err == nil && checkOutdated(reasons, plain, race) != nil,
+		"an entry of lines that are not there is taken")
 	for _, text := range []string{"because\n", entry + entry, "in p/p.go f\n-x\n", "in p/p.go f\n" + entry, "-x\n"} {
 		_, err := parseEquivalent(text)
 		check.That(t, err != nil, "%q is taken", text)
@@ -223,20 +226,20 @@ func TestEquivalents(t *testing.T) {
 }
 
 func TestScoreLeavesEquivalentsOut(t *testing.T) {
-	m := &machine{state: &state{fates: make(map[string]fate)}}
+	m := &mutationRun{state: &state{fates: make(map[string]mutantResult)}}
 	m.seed = "0123abcd"
 	var list []*mutant
 	for i, outcome := range []string{fateCaught, fateCaught, fateLate, fateSurvived, fateUncovered, ""} {
 		x := &mutant{id: string(rune('a' + i)), pkg: "p", file: "p/p.go", function: string(rune('f' + i)), old: "\tx()"}
-		m.state.fates[x.id] = fate{Outcome: outcome}
+		m.state.fates[x.id] = mutantResult{Outcome: outcome}
 		list = append(list, x)
 	}
-	s := newScore(m, list, nil, map[string]string{list[5].key(): "nobody looks"})
+	s := newScore(m, list, nil, map[string]string{list[5].mutantKey(): "nobody looks"})
 	got, err := s.inDocs("a\n" + docsBegin + "old\n" + docsEnd + "b\n")
 	check.That(t, err == nil && strings.Contains(got, "| p | 6 | 2 | 1 | 1 | 1 | 1 | 60.0 % |\n") &&
 		strings.Contains(got, "d p/p.go:0 i  (survived)\n-\tx()\n") &&
 		!strings.Contains(got, "old") && strings.HasSuffix(got, docsEnd+"b\n"), "%v %v", got, err)
-	check.That(t, !s.good(61) && s.good(60), "a score of 60 %%")
+	check.That(t, !s.isGood(61) && s.isGood(60), "a score of 60 %%")
 	_, err = s.inDocs("no marks\n")
 	check.That(t, err != nil, "no marks are taken")
 }
@@ -257,7 +260,7 @@ func TestRunsEndAtTheirLimits(t *testing.T) {
 	} {
 		binary := filepath.Join(t.TempDir(), "test")
 		must.OK(t, os.WriteFile(binary, []byte("#!"+sh+"\n"+row.script+"\n"), 0o755))
-		v, _ := (process{binary: binary, dir: t.TempDir(), limits: row.l}).run()
+		v, _ := (process{binary: binary, dir: t.TempDir(), limits: row.l}).runToLimit()
 		check.That(t, v.failed && strings.HasSuffix(v.what, "(hangs)"), "%s: %+v", row.name, v)
 	}
 }
@@ -267,8 +270,8 @@ func TestRunsEndAtTheirLimits(t *testing.T) {
 func TestStateGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
 	s := must.Get(openState(dir))(t)
-	for _, f := range []fate{{ID: "a", Outcome: fateCaught, By: "p TestA"}, {ID: "b", Outcome: fateLate}} {
-		must.OK(t, s.add(f))
+	for _, f := range []mutantResult{{ID: "a", Outcome: fateCaught, By: "p TestA"}, {ID: "b", Outcome: fateLate}} {
+		must.OK(t, s.addResult(f))
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "fates.jsonl"))
 	must.OK(t, os.WriteFile(filepath.Join(dir, "fates.jsonl"), b[:len(b)-4], 0o644))

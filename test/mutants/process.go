@@ -29,13 +29,13 @@ type process struct {
 	limits
 }
 
-// spent is what a run took.
-type spent struct {
+// timeSpent is what a run took.
+type timeSpent struct {
 	Processor, Wall time.Duration
 }
 
-// run runs it and stops it at its limits. What reaches one of time hangs.
-func (p process) run() (v verdict, s spent) {
+// runToLimit runs it and stops it at its limits. What reaches one of time hangs.
+func (p process) runToLimit() (v verdict, s timeSpent) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.wall)
 	defer cancel()
 	script := fmt.Sprintf("ulimit -t %d; ", int64(p.processor/time.Second)+1)
@@ -63,7 +63,7 @@ func (p process) run() (v verdict, s spent) {
 		processor.Add(int64(s.Processor))
 	}
 	hung := ctx.Err() != nil || s.Processor > p.processor
-	return judge(w.text.String(), err, hung), s
+	return parseOutput(w.text.String(), err, hung), s
 }
 
 // watchMemory stops a process that holds too much.

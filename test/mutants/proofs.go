@@ -83,9 +83,9 @@ func checkProofs(root string, list []*fault) error {
 			wrong("%v", err)
 			continue
 		}
-		if is, err := f.apply(string(text)); err != nil {
+		if is, err := f.applyTo(string(text)); err != nil {
 			continue // TestFaultsApply says so
-		} else if n, err := statements(string(text), is); err != nil || n > 1 {
+		} else if n, err := countStatements(string(text), is); err != nil || n > 1 {
 			wrong("changes %d statements: a proof changes one (%v)", n, err)
 		}
 	}
@@ -115,18 +115,18 @@ type prover struct {
 	cleaning sync.Mutex
 }
 
-// prove runs the faults that prove something, or those of a draft.
-func prove(match, draft string, jobs int) (ok bool, err error) {
+// runProofs runs the faults that prove something, or those of a draft.
+func runProofs(match, draft string, jobs int) (ok bool, err error) {
 	start := time.Now()
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return false, err
 	}
-	list, err := load()
+	list, err := loadFaults()
 	if draft != "" {
 		var text []byte
 		if text, err = os.ReadFile(draft); err == nil {
-			list, err = parse(string(text))
+			list, err = parseFaults(string(text))
 		}
 		for i, f := range list {
 			f.number = i + 1
@@ -157,14 +157,14 @@ func prove(match, draft string, jobs int) (ok bool, err error) {
 			return false, err
 		}
 	}
-	if err := p.prepare(list); err != nil {
+	if err := p.compileTests(list); err != nil {
 		return false, err
 	}
 	rows := make(map[string]bool)
 	bad := 0
-	each(jobs, list, func(f *fault) {
+	forEachParallel(jobs, list, func(f *fault) {
 		begun := time.Now()
-		results := p.try(f)
+		results := p.tryFault(f)
 		p.printing.Lock()
 		defer p.printing.Unlock()
 		for i, what := range results {
@@ -198,7 +198,7 @@ func (p *prover) weaveAll(list *[]*fault) (again bool, err error) {
 	if p.woven, err = checkoutWork(p.dir + "/woven"); err != nil {
 		return false, err
 	}
-	apart, err := p.woven.weave(*list)
+	apart, err := p.woven.weaveFaults(*list)
 	if err != nil {
 		return false, err
 	}
@@ -212,7 +212,7 @@ func (p *prover) weaveAll(list *[]*fault) (again bool, err error) {
 	if err != nil {
 		fmt.Println("NO FAULT", err)
 	}
-	out, err := p.woven.command("build", "-gcflags=-e", "./...", "./cmd/...", "./metrics/...").CombinedOutput()
+	out, err := p.woven.goCommand("build", "-gcflags=-e", "./...", "./cmd/...", "./metrics/...").CombinedOutput()
 	if err == nil {
 		return false, nil
 	}
@@ -240,7 +240,7 @@ var (
 )
 
 // faultAt returns the number of the fault whose body is at a line of a file, or 0.
-func (t tree) faultAt(file, line string) (number int) {
+func (t checkedOutTree) faultAt(file, line string) (number int) {
 	text, err := os.ReadFile(filepath.Join(string(t), file))
 	n, bad := strconv.Atoi(line)
 	if err != nil || bad != nil {
@@ -260,8 +260,8 @@ func (t tree) faultAt(file, line string) (number int) {
 	return number
 }
 
-// prepare compiles the tests.
-func (p *prover) prepare(list []*fault) error {
+// compileTests compiles the tests.
+func (p *prover) compileTests(list []*fault) error {
 	root, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
 		return fmt.Errorf("git rev-parse: %w", err)
@@ -282,20 +282,20 @@ func (p *prover) prepare(list []*fault) error {
 	}
 	for _, w := range works {
 		add(w.pkg)
-		if p.above[w.pkg], err = p.woven.dependencies("./" + w.pkg); err != nil {
+		if p.above[w.pkg], err = p.woven.dependenciesOf("./" + w.pkg); err != nil {
 			return err
 		}
 	}
 	for _, f := range list {
 		for _, r := range f.proves {
-			for _, c := range p.candidates(r) {
+			for _, c := range p.candidateTests(r) {
 				add(c.pkg)
 			}
 		}
 	}
 	var errs []error
-	each(p.jobs, all, func(t *tests) {
-		if err := p.woven.build(t.pkg, t.binary); err != nil {
+	forEachParallel(p.jobs, all, func(t *tests) {
+		if err := p.woven.buildTests(t.pkg, t.binary); err != nil {
 			p.printing.Lock()
 			defer p.printing.Unlock()
 			errs = append(errs, err)
@@ -304,21 +304,21 @@ func (p *prover) prepare(list []*fault) error {
 	return errors.Join(errs...)
 }
 
-// candidates are the tests that may notice: the one named, or of a draft all that cite the row.
-func (p *prover) candidates(r proof) []proof {
+// candidateTests are the tests that may notice: the one named, or of a draft all that cite the row.
+func (p *prover) candidateTests(r proof) []proof {
 	if r.test != "" {
 		return []proof{r}
 	}
 	return p.cited[r.row]
 }
 
-// try runs a fault. It returns for each row that it proves nothing, or why that is no proof.
-func (p *prover) try(f *fault) []string {
+// tryFault runs a fault. It returns for each row that it proves nothing, or why that is no proof.
+func (p *prover) tryFault(f *fault) []string {
 	results := make([]string, len(f.proves))
 	broken := ""
 	for _, w := range works {
 		if slices.Contains(p.above[w.pkg], module+filepath.Dir(f.file)) {
-			if v := p.tests[w.pkg].run(f.number, w.test, nil); v.failed {
+			if v := p.tests[w.pkg].runTests(f.number, w.test, nil); v.failed {
 				broken = fmt.Sprintf("breaks %s of %s, which it should not", w.test, w.pkg)
 				break
 			}
@@ -326,26 +326,26 @@ func (p *prover) try(f *fault) []string {
 	}
 	for i := range f.proves {
 		if results[i] = broken; broken == "" {
-			results[i] = p.row(f, &f.proves[i])
+			results[i] = p.tryRow(f, &f.proves[i])
 		}
 	}
 	return results
 }
 
-// row tries the tests for one row.
-func (p *prover) row(f *fault, r *proof) (why string) {
-	all := p.candidates(*r)
+// tryRow tries the tests for one row.
+func (p *prover) tryRow(f *fault, r *proof) (why string) {
+	all := p.candidateTests(*r)
 	if len(all) == 0 {
 		return "no test cites it"
 	}
 	for _, c := range all {
-		switch v := p.tests[c.pkg].run(f.number, c.test, nil); {
+		switch v := p.tests[c.pkg].runTests(f.number, c.test, nil); {
 		case !v.failed:
 			why += c.test + " does not notice; "
 		case v.test != c.test || v.what == c.test+" (hangs)" || v.what == c.test+" (crash)" ||
 			dies.MatchString(v.output):
 			why += "not by an assertion: " + v.what + "; "
-		case !p.passes(c):
+		case !p.passesUnchanged(c):
 			why += c.test + " fails without the fault too; "
 		default:
 			*r = c
@@ -353,14 +353,14 @@ func (p *prover) row(f *fault, r *proof) (why string) {
 		}
 	}
 	if p.draft {
-		why += p.others(f, all)
+		why += p.otherNoticers(f, all)
 	}
 	return strings.TrimSuffix(why, "; ")
 }
 
-// others names the tests beside those that cite the row which notice the fault: that is where a
+// otherNoticers names the tests beside those that cite the row which notice the fault: that is where a
 // citation may belong.
-func (p *prover) others(f *fault, all []proof) string {
+func (p *prover) otherNoticers(f *fault, all []proof) string {
 	seen := make(map[string]bool)
 	var names []string
 	for _, c := range all {
@@ -370,7 +370,7 @@ func (p *prover) others(f *fault, all []proof) string {
 		seen[c.pkg] = true
 		t := *p.tests[c.pkg]
 		t.args = []string{"-test.failfast=false", "-test.short"}
-		v := t.run(f.number, "", nil)
+		v := t.runTests(f.number, "", nil)
 		for _, m := range firstFailure.FindAllStringSubmatch(v.output, -1) {
 			names = append(names, m[1])
 		}
@@ -384,21 +384,21 @@ func (p *prover) others(f *fault, all []proof) string {
 // dies matches what a test prints that does not end by what it asserts.
 var dies = regexp.MustCompile(`(?m)^(panic: |fatal error: |\s*panic: |runtime error|SIG[A-Z]+: )`)
 
-// passes reports whether a test passes without a fault.
-func (p *prover) passes(c proof) bool {
+// passesUnchanged reports whether a test passes without a fault.
+func (p *prover) passesUnchanged(c proof) bool {
 	p.cleaning.Lock()
 	defer p.cleaning.Unlock()
 	if !p.clean[c] {
-		p.clean[c] = !p.tests[c.pkg].run(0, c.test, nil).failed
+		p.clean[c] = !p.tests[c.pkg].runTests(0, c.test, nil).failed
 	}
 	return p.clean[c]
 }
 
 const module = "github.com/rddp-go/rddp/"
 
-// dependencies lists the packages that the tests of a package are made of.
-func (t tree) dependencies(pkg string) ([]string, error) {
-	out, err := t.command("list", "-test", "-deps", pkg).Output()
+// dependenciesOf lists the packages that the tests of a package are made of.
+func (t checkedOutTree) dependenciesOf(pkg string) ([]string, error) {
+	out, err := t.goCommand("list", "-test", "-deps", pkg).Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list %s: %w", pkg, err)
 	}
@@ -407,8 +407,8 @@ func (t tree) dependencies(pkg string) ([]string, error) {
 
 // checkoutWork makes a copy of the tree as it stands in the work tree: who writes a test sees at
 // once what it proves.
-func checkoutWork(dir string) (tree, error) {
-	t, err := checkout(dir)
+func checkoutWork(dir string) (checkedOutTree, error) {
+	t, err := newCheckout(dir)
 	if err != nil {
 		return t, err
 	}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// report prints what became of the faults of each layer and which took longest. It reports whether
+// printReport prints what became of the faults of each layer and which took longest. It reports whether
 // all were caught.
-func report(w io.Writer, results []result, equivalent []*fault, took time.Duration) bool {
+func printReport(w io.Writer, results []result, equivalent []*fault, took time.Duration) bool {
 	var layers []string
 	rows := make(map[string]*[5]int) // faults, then by outcome, then equivalent
 	add := func(f *fault, column int) {
-		l := f.layer()
+		l := f.layerOf()
 		if rows[l] == nil {
 			rows[l] = new([5]int)
 			layers = append(layers, l)

@@ -19,22 +19,22 @@ type options struct {
 // runner runs faults.
 type runner struct {
 	options
-	dir      string // for all that it makes
-	woven    tree   // with all faults that are within one function
-	spare    tree   // for the others, one at a time
+	dir      string         // for all that it makes
+	woven    checkedOutTree // with all faults that are within one function
+	spare    checkedOutTree // for the others, one at a time
 	tests    map[string]*tests
 	apart    map[*fault]bool
 	building sync.Mutex // of the spare tree
 	printing sync.Mutex
 }
 
-// prepare weaves the faults in and compiles the tests that may notice them. It makes sure that
+// prepareFaults weaves the faults in and compiles the tests that may notice them. It makes sure that
 // these pass without a fault: else what they say of one means nothing.
-func (r *runner) prepare(faults []*fault) (err error) {
-	if r.woven, err = checkout(r.dir + "/woven"); err != nil {
+func (r *runner) prepareFaults(faults []*fault) (err error) {
+	if r.woven, err = newCheckout(r.dir + "/woven"); err != nil {
 		return err
 	}
-	apart, err := r.woven.weave(faults)
+	apart, err := r.woven.weaveFaults(faults)
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (r *runner) prepare(faults []*fault) (err error) {
 		}
 	}
 	var first error
-	each(r.jobs, all, func(t *tests) {
-		if err := r.make(t); err != nil {
+	forEachParallel(r.jobs, all, func(t *tests) {
+		if err := r.compileOne(t); err != nil {
 			r.printing.Lock()
 			defer r.printing.Unlock()
 			first = cmp.Or(first, err)
@@ -63,8 +63,8 @@ func (r *runner) prepare(faults []*fault) (err error) {
 	return first
 }
 
-// make compiles the tests of a package and runs them.
-func (r *runner) make(t *tests) error {
+// compileOne compiles the tests of a package and runs them.
+func (r *runner) compileOne(t *tests) error {
 	var err error
 	if t.net, err = r.woven.usesNetwork(t.pkg); err != nil {
 		return err
@@ -72,12 +72,12 @@ func (r *runner) make(t *tests) error {
 	if t.pkg == "./internal/test/simulation" {
 		t.args = []string{"-test.run=^TestSeeds$", fmt.Sprint("-seeds=", r.seeds)}
 	}
-	if err := r.woven.build(t.pkg, t.binary); err != nil {
+	if err := r.woven.buildTests(t.pkg, t.binary); err != nil {
 		return err
 	}
 	for tries := 1; ; tries++ { // a busy machine may fail some that race with time
 		start := time.Now()
-		v := t.run(0, "", nil)
+		v := t.runTests(0, "", nil)
 		if t.took = time.Since(start); !v.failed {
 			t.quiet, t.slow = max(5*v.quiet, 5*time.Second), slowOnes(v.output)
 			return nil
@@ -92,9 +92,9 @@ func (r *runner) make(t *tests) error {
 // network go one after the other.
 func (r *runner) runAll(faults []*fault) []result {
 	var all []result
-	each(r.jobs, r.units(faults), func(unit []*fault) {
+	forEachParallel(r.jobs, r.faultUnits(faults), func(unit []*fault) {
 		for _, f := range unit {
-			v := r.one(f)
+			v := r.runFault(f)
 			r.printing.Lock()
 			all = append(all, v)
 			fmt.Printf("%-10s %5.1fs  %-42s %s\n", v.outcome, v.took.Seconds(), f.name, v.detail)
@@ -104,12 +104,12 @@ func (r *runner) runAll(faults []*fault) []result {
 	return all
 }
 
-// units returns the faults in lists that may be tried beside each other, the longest first.
-func (r *runner) units(faults []*fault) (units [][]*fault) {
+// faultUnits returns the faults in lists that may be tried beside each other, the longest first.
+func (r *runner) faultUnits(faults []*fault) (units [][]*fault) {
 	network := make(map[string][]*fault) // by layer
 	for _, f := range faults {
 		if slices.ContainsFunc(f.tests, func(pkg string) bool { return r.tests[pkg].net }) {
-			network[f.layer()] = append(network[f.layer()], f)
+			network[f.layerOf()] = append(network[f.layerOf()], f)
 		} else {
 			units = append(units, []*fault{f})
 		}
@@ -121,8 +121,8 @@ func (r *runner) units(faults []*fault) (units [][]*fault) {
 	return units
 }
 
-// one tries a fault.
-func (r *runner) one(f *fault) result {
+// runFault tries a fault.
+func (r *runner) runFault(f *fault) result {
 	start := time.Now()
 	v := result{fault: f}
 	var list []*tests
@@ -136,7 +136,7 @@ func (r *runner) one(f *fault) result {
 		start = time.Now()
 		v.outcome, v.detail = r.inSpare(f, list)
 	} else {
-		v.outcome, v.detail = try(f.number, list)
+		v.outcome, v.detail = tryUntilCaught(f.number, list)
 	}
 	v.took = time.Since(start)
 	return v
@@ -144,19 +144,19 @@ func (r *runner) one(f *fault) result {
 
 // inSpare makes a fault in the spare tree and tries it there.
 func (r *runner) inSpare(f *fault, list []*tests) (o outcome, detail string) {
-	err := r.spare.with(f, func() {
+	err := r.spare.withFault(f, func() {
 		for _, t := range list {
 			u := *t
 			u.binary = binaryName(r.dir, t.pkg+"-apart")
-			if err := r.spare.build(t.pkg, u.binary); err != nil {
+			if err := r.spare.buildTests(t.pkg, u.binary); err != nil {
 				o, detail = broken, err.Error()
 				return
 			}
-			v := u.run(0, "", t.slow)
+			v := u.runTests(0, "", t.slow)
 			if !v.failed && len(t.slow) > 0 {
-				v = u.run(0, anyOf(t.slow), nil)
+				v = u.runTests(0, anyOf(t.slow), nil)
 			}
-			if v.failed && !t.run(0, v.test, nil).failed {
+			if v.failed && !t.runTests(0, v.test, nil).failed {
 				o, detail = caught, strings.TrimPrefix(t.pkg, "./")+" "+v.what
 				return
 			}
@@ -169,8 +169,8 @@ func (r *runner) inSpare(f *fault, list []*tests) (o outcome, detail string) {
 	return o, detail
 }
 
-// each hands every item to one of n workers.
-func each[T any](n int, items []T, do func(T)) {
+// forEachParallel hands every item to one of n workers.
+func forEachParallel[T any](n int, items []T, do func(T)) {
 	queue := make(chan T)
 	var wg sync.WaitGroup
 	for range n {

@@ -49,8 +49,8 @@ func parseScope(text string) (*scope, error) {
 	return s, nil
 }
 
-// has reports whether the operator is in use, and whether it makes faults of concurrency.
-func (s *scope) has(operator string) (in, race bool) {
+// usesOperator reports whether the operator is in use, and whether it makes faults of concurrency.
+func (s *scope) usesOperator(operator string) (in, race bool) {
 	race = slices.Contains(s.race, operator)
 	return race || slices.Contains(s.operators, operator), race
 }

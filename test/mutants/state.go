@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// fate is what became of a mutant.
-type fate struct {
+// mutantResult is what became of a mutant.
+type mutantResult struct {
 	ID      string
 	Outcome string // of those below
 	By      string // the test that noticed
@@ -30,14 +30,14 @@ const (
 type state struct {
 	dir    string
 	mu     sync.Mutex
-	fates  map[string]fate
+	fates  map[string]mutantResult
 	former map[string]string // the tests that caught mutants of other trees, which are asked first
 }
 
 // openState opens the directory of a sample. What was made of the same tree is taken up; of others,
 // which lie beside it, it is known which test caught a mutant.
 func openState(dir string) (*state, error) {
-	s := &state{dir: dir, fates: make(map[string]fate), former: make(map[string]string)}
+	s := &state{dir: dir, fates: make(map[string]mutantResult), former: make(map[string]string)}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func openState(dir string) (*state, error) {
 		return nil, err
 	}
 	for _, file := range others {
-		err := readFates(file, func(x fate) {
+		err := readFates(file, func(x mutantResult) {
 			if x.Outcome == fateCaught {
 				s.former[x.ID] = x.By
 			}
@@ -55,7 +55,7 @@ func openState(dir string) (*state, error) {
 			return nil, err
 		}
 	}
-	err = readFates(filepath.Join(dir, fatesFile), func(x fate) { s.fates[x.ID] = x })
+	err = readFates(filepath.Join(dir, fatesFile), func(x mutantResult) { s.fates[x.ID] = x })
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func openState(dir string) (*state, error) {
 
 const fatesFile = "fates.jsonl"
 
-func readFates(file string, add func(fate)) error {
+func readFates(file string, add func(mutantResult)) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func readFates(file string, add func(fate)) error {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		var x fate
+		var x mutantResult
 		if json.Unmarshal(lines.Bytes(), &x) == nil { // the last line may be cut off
 			add(x)
 		}
@@ -80,7 +80,7 @@ func readFates(file string, add func(fate)) error {
 	return lines.Err()
 }
 
-func (s *state) add(x fate) error {
+func (s *state) addResult(x mutantResult) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fates[x.ID] = x
@@ -99,8 +99,8 @@ func (s *state) add(x fate) error {
 	return err
 }
 
-// tests returns what an earlier run knew of a suite's tests.
-func (s *state) tests(name string) (list []*test, found bool) {
+// knownTests returns what an earlier run knew of a suite's tests.
+func (s *state) knownTests(name string) (list []*test, found bool) {
 	b, err := os.ReadFile(filepath.Join(s.dir, name+".json"))
 	if err != nil || json.Unmarshal(b, &list) != nil {
 		return nil, false
@@ -108,7 +108,7 @@ func (s *state) tests(name string) (list []*test, found bool) {
 	return list, true
 }
 
-func (s *state) keep(name string, list []*test) error {
+func (s *state) keepTests(name string, list []*test) error {
 	b, err := json.Marshal(list)
 	if err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// statements counts what differs between two texts of a file: statements, or declarations outside
+// countStatements counts what differs between two texts of a file: statements, or declarations outside
 // of functions. A statement that holds others, such as an if, counts once for its head and for each
 // that differs within.
-func statements(was, is string) (int, error) {
+func countStatements(was, is string) (int, error) {
 	fset := token.NewFileSet()
 	a, err := parser.ParseFile(fset, "", was, parser.SkipObjectResolution)
 	if err != nil {
@@ -23,13 +23,13 @@ func statements(was, is string) (int, error) {
 		return 0, err
 	}
 	d := differ{fset}
-	return d.decls(a.Decls, b.Decls), nil
+	return d.diffDecls(a.Decls, b.Decls), nil
 }
 
 type differ struct{ fset *token.FileSet }
 
-// text is a node without what does not matter: comments, lengths of lines.
-func (d differ) text(n ast.Node) string {
+// nodeText is a node without what does not matter: comments, lengths of lines.
+func (d differ) nodeText(n ast.Node) string {
 	var b bytes.Buffer
 	if format.Node(&b, d.fset, n) != nil {
 		return "?"
@@ -37,30 +37,30 @@ func (d differ) text(n ast.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-func (d differ) same(a, b ast.Node) bool { return d.text(a) == d.text(b) }
+func (d differ) isSame(a, b ast.Node) bool { return d.nodeText(a) == d.nodeText(b) }
 
-func (d differ) decls(a, b []ast.Decl) int {
-	return unlike(a, b, func(x, y ast.Decl) bool { return d.same(x, y) }, func(x, y ast.Decl) int {
+func (d differ) diffDecls(a, b []ast.Decl) int {
+	return countUnlike(a, b, func(x, y ast.Decl) bool { return d.isSame(x, y) }, func(x, y ast.Decl) int {
 		f, ok := x.(*ast.FuncDecl)
 		g, too := y.(*ast.FuncDecl)
-		if ok && too && f.Body != nil && g.Body != nil && d.same(f.Type, g.Type) && f.Name.Name == g.Name.Name {
-			return d.stmts(f.Body.List, g.Body.List)
+		if ok && too && f.Body != nil && g.Body != nil && d.isSame(f.Type, g.Type) && f.Name.Name == g.Name.Name {
+			return d.diffStmts(f.Body.List, g.Body.List)
 		}
 		v, ok := x.(*ast.GenDecl)
 		w, too := y.(*ast.GenDecl)
 		if ok && too && v.Tok == w.Tok {
-			return unlike(v.Specs, w.Specs, func(x, y ast.Spec) bool { return d.same(x, y) }, nil)
+			return countUnlike(v.Specs, w.Specs, func(x, y ast.Spec) bool { return d.isSame(x, y) }, nil)
 		}
 		return 1
 	})
 }
 
-func (d differ) stmts(a, b []ast.Stmt) int {
-	return unlike(a, b, func(x, y ast.Stmt) bool { return d.same(x, y) }, d.stmt)
+func (d differ) diffStmts(a, b []ast.Stmt) int {
+	return countUnlike(a, b, func(x, y ast.Stmt) bool { return d.isSame(x, y) }, d.diffStmt)
 }
 
-// unlike counts what differs between two lists that begin and end alike.
-func unlike[T any](a, b []T, same func(x, y T) bool, within func(x, y T) int) int {
+// countUnlike counts what differs between two lists that begin and end alike.
+func countUnlike[T any](a, b []T, same func(x, y T) bool, within func(x, y T) int) int {
 	for len(a) > 0 && len(b) > 0 && same(a[0], b[0]) {
 		a, b = a[1:], b[1:]
 	}
@@ -73,47 +73,47 @@ func unlike[T any](a, b []T, same func(x, y T) bool, within func(x, y T) int) in
 	return max(len(a), len(b))
 }
 
-// stmt counts what differs between two statements that are not the same.
-func (d differ) stmt(x, y ast.Stmt) int {
-	p, q := d.bodies(x), d.bodies(y)
+// diffStmt counts what differs between two statements that are not the same.
+func (d differ) diffStmt(x, y ast.Stmt) int {
+	p, q := d.innerBlocks(x), d.innerBlocks(y)
 	if p == nil || len(p) != len(q) {
 		return 1
 	}
 	inside := 0
 	for i := range p {
-		inside += d.stmts(p[i].List, q[i].List)
+		inside += d.diffStmts(p[i].List, q[i].List)
 	}
-	if d.head(x) != d.head(y) {
+	if d.headText(x) != d.headText(y) {
 		inside++
 	}
 	return inside
 }
 
-// bodies are the lists of statements directly within a statement.
-func (d differ) bodies(s ast.Stmt) (list []*ast.BlockStmt) {
+// innerBlocks are the lists of statements directly within a statement.
+func (d differ) innerBlocks(s ast.Stmt) (list []*ast.BlockStmt) {
 	switch s := s.(type) {
 	case *ast.BlockStmt:
 		return []*ast.BlockStmt{s}
 	case *ast.IfStmt:
 		list = append(list, s.Body)
 		if s.Else != nil {
-			list = append(list, d.bodies(s.Else)...)
+			list = append(list, d.innerBlocks(s.Else)...)
 		}
 	case *ast.ForStmt:
 		return []*ast.BlockStmt{s.Body}
 	case *ast.RangeStmt:
 		return []*ast.BlockStmt{s.Body}
 	case *ast.LabeledStmt:
-		return d.bodies(s.Stmt)
+		return d.innerBlocks(s.Stmt)
 	case *ast.SwitchStmt:
-		return d.clauses(s.Body)
+		return d.clauseBlocks(s.Body)
 	case *ast.TypeSwitchStmt:
-		return d.clauses(s.Body)
+		return d.clauseBlocks(s.Body)
 	}
 	return list
 }
 
-func (d differ) clauses(b *ast.BlockStmt) (list []*ast.BlockStmt) {
+func (d differ) clauseBlocks(b *ast.BlockStmt) (list []*ast.BlockStmt) {
 	for _, c := range b.List {
 		if c, ok := c.(*ast.CaseClause); ok {
 			list = append(list, &ast.BlockStmt{List: c.Body})
@@ -122,8 +122,8 @@ func (d differ) clauses(b *ast.BlockStmt) (list []*ast.BlockStmt) {
 	return list
 }
 
-// head is a statement without the lists within it.
-func (d differ) head(s ast.Stmt) string {
+// headText is a statement without the lists within it.
+func (d differ) headText(s ast.Stmt) string {
 	none := &ast.BlockStmt{}
 	switch s := s.(type) {
 	case *ast.BlockStmt:
@@ -132,36 +132,36 @@ func (d differ) head(s ast.Stmt) string {
 		c := *s
 		c.Body, c.Else = none, nil
 		if s.Else != nil {
-			return d.text(&c) + " else " + d.head(s.Else)
+			return d.nodeText(&c) + " else " + d.headText(s.Else)
 		}
-		return d.text(&c)
+		return d.nodeText(&c)
 	case *ast.ForStmt:
 		c := *s
 		c.Body = none
-		return d.text(&c)
+		return d.nodeText(&c)
 	case *ast.RangeStmt:
 		c := *s
 		c.Body = none
-		return d.text(&c)
+		return d.nodeText(&c)
 	case *ast.LabeledStmt:
-		return s.Label.Name + ": " + d.head(s.Stmt)
+		return s.Label.Name + ": " + d.headText(s.Stmt)
 	case *ast.SwitchStmt:
 		c := *s
 		c.Body = none
-		return d.text(&c) + d.cases(s.Body)
+		return d.nodeText(&c) + d.caseTexts(s.Body)
 	case *ast.TypeSwitchStmt:
 		c := *s
 		c.Body = none
-		return d.text(&c) + d.cases(s.Body)
+		return d.nodeText(&c) + d.caseTexts(s.Body)
 	}
-	return d.text(s)
+	return d.nodeText(s)
 }
 
-func (d differ) cases(b *ast.BlockStmt) (text string) {
+func (d differ) caseTexts(b *ast.BlockStmt) (text string) {
 	for _, c := range b.List {
 		if c, ok := c.(*ast.CaseClause); ok {
 			for _, e := range c.List {
-				text += " " + d.text(e)
+				text += " " + d.nodeText(e)
 			}
 			text += ";"
 		}

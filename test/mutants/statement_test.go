@@ -27,7 +27,7 @@ func TestFaultThatProvesARowChangesOneStatement(t *testing.T) {
 		{"a case", "case 2:", "case 3:", 1},
 		{"a variable", "1, 2", "1, 3", 1},
 	} {
-		got, err := statements(was, strings.Replace(was, row.old, row.new, 1))
+		got, err := countStatements(was, strings.Replace(was, row.old, row.new, 1))
 		check.That(t, err == nil && got == row.want, "%s: %d, %v, want %d", row.name, got, err, row.want)
 	}
 }

@@ -31,24 +31,24 @@ type suite struct {
 type test struct {
 	suite *suite
 	Name  string
-	Spent spent
+	Spent timeSpent
 	Reach []int // sites, in order
 	Shaky bool  // it failed without a fault: what it says counts for nothing
 	// Steady says that it has passed as often as a test must before its failure counts.
 	Steady bool
 }
 
-func (t *test) slow() bool { return t.Spent.Processor > slowTest || t.Spent.Wall > 2*slowTest }
+func (t *test) isSlow() bool { return t.Spent.Processor > slowTest || t.Spent.Wall > 2*slowTest }
 
-func (t *test) reaches(site int) bool {
+func (t *test) reachesSite(site int) bool {
 	_, found := slices.BinarySearch(t.Reach, site)
 	return found && !t.Shaky
 }
 
 // processOf runs some tests, a number of times, under a fault (0: none).
-func (s *suite) processOf(list []*test, fault, times int, reach string) (verdict, spent) {
+func (s *suite) processOf(list []*test, fault, times int, reach string) (verdict, timeSpent) {
 	var names []string
-	var sum, longest spent
+	var sum, longest timeSpent
 	for _, t := range list {
 		names = append(names, t.Name)
 		sum.Processor += t.Spent.Processor
@@ -72,14 +72,14 @@ func (s *suite) processOf(list []*test, fault, times int, reach string) (verdict
 		s.turn.Lock()
 		defer s.turn.Unlock()
 	}
-	return p.run()
+	return p.runToLimit()
 }
 
-// baseline lists the tests and runs each alone, to learn how long it takes and which mutants it
+// measureBaseline lists the tests and runs each alone, to learn how long it takes and which mutants it
 // reaches.
-func (s *suite) baseline() error {
+func (s *suite) measureBaseline() error {
 	out, _ := process{binary: s.bin, dir: s.dir, race: s.race, args: []string{"-test.list=^(Test|Fuzz|Example)"},
-		limits: limits{time.Minute, time.Minute, time.Minute, addresses}}.run()
+		limits: limits{time.Minute, time.Minute, time.Minute, addresses}}.runToLimit()
 	for name := range strings.Lines(out.output) {
 		if name = strings.TrimSpace(name); strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") ||
 			strings.HasPrefix(name, "Example") {
@@ -128,15 +128,15 @@ func readReach(file string) (sites []int, err error) {
 	return slices.Compact(sites), nil
 }
 
-// steady reports whether a test has passed often enough in a row. It runs it that often when it is
+// isSteady reports whether a test has passed often enough in a row. It runs it that often when it is
 // asked first; for one that takes a second a quarter of the runs is enough.
-func (s *suite) steady(t *test, times int) bool {
+func (s *suite) isSteady(t *test, times int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.Steady || t.Shaky {
 		return t.Steady
 	}
-	if t.slow() {
+	if t.isSlow() {
 		times = max(times/4, 1)
 	}
 	v, _ := s.processOf([]*test{t}, 0, times, "")
@@ -151,10 +151,10 @@ func (s *suite) steady(t *test, times int) bool {
 	return t.Steady
 }
 
-// reaching returns tests that reach a site, the quickest first.
-func (s *suite) reaching(site int, slow bool) (list []*test) {
+// testsReaching returns tests that reach a site, the quickest first.
+func (s *suite) testsReaching(site int, slow bool) (list []*test) {
 	for _, t := range s.tests {
-		if t.slow() == slow && t.reaches(site) {
+		if t.isSlow() == slow && t.reachesSite(site) {
 			list = append(list, t)
 		}
 	}

@@ -54,9 +54,9 @@ func slowOnes(out string) (names []string) {
 	return names
 }
 
-// run runs the tests, or those of one name, under a fault (0: none), and stops at the first
+// runTests runs the tests, or those of one name, under a fault (0: none), and stops at the first
 // failure. It leaves out the tests to skip.
-func (t *tests) run(number int, only string, skip []string) verdict {
+func (t *tests) runTests(number int, only string, skip []string) verdict {
 	args := append([]string{"-test.failfast", "-test.v", "-test.timeout=20m"}, t.args...)
 	if only != "" {
 		args = append(args, "-test.run=^"+only+"$")
@@ -82,7 +82,7 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 	defer w.timer.Stop()
 	c.Stdout, c.Stderr = w, w
 	err := runAndCount(c)
-	v := judge(w.text.String(), err, ctx.Err() != nil)
+	v := parseOutput(w.text.String(), err, ctx.Err() != nil)
 	v.quiet = max(w.longest, time.Since(w.last))
 	return v
 }
@@ -106,8 +106,8 @@ func (l *listener) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// judge reads what tests have printed.
-func judge(out string, err error, hung bool) verdict {
+// parseOutput reads what tests have printed.
+func parseOutput(out string, err error, hung bool) verdict {
 	v := verdict{failed: err != nil, output: out}
 	if err == nil {
 		return v
@@ -158,14 +158,14 @@ type result struct {
 	took    time.Duration
 }
 
-// try runs the tests that may notice a fault until one does, the slow ones of all packages last. A
+// tryUntilCaught runs the tests that may notice a fault until one does, the slow ones of all packages last. A
 // test that fails without the fault too, say because the machine is too busy for it, notices
 // nothing.
-func try(number int, list []*tests) (outcome, string) {
+func tryUntilCaught(number int, list []*tests) (outcome, string) {
 	var names, shaky []string
 	for _, t := range list {
 		names = append(names, t.pkg)
-		if what := t.notice(number, "", t.slow, &shaky); what != "" {
+		if what := t.findNoticing(number, "", t.slow, &shaky); what != "" {
 			return caught, what
 		}
 	}
@@ -173,7 +173,7 @@ func try(number int, list []*tests) (outcome, string) {
 		if len(t.slow) == 0 {
 			continue
 		}
-		if what := t.notice(number, anyOf(t.slow), nil, &shaky); what != "" {
+		if what := t.findNoticing(number, anyOf(t.slow), nil, &shaky); what != "" {
 			return caught, what
 		}
 	}
@@ -184,14 +184,14 @@ func try(number int, list []*tests) (outcome, string) {
 	return survived, detail
 }
 
-// notice returns the package and the test that notices a fault, or nothing.
-func (t *tests) notice(number int, only string, skip []string, shaky *[]string) string {
+// findNoticing returns the package and the test that notices a fault, or nothing.
+func (t *tests) findNoticing(number int, only string, skip []string, shaky *[]string) string {
 	for range 5 {
-		v := t.run(number, only, skip)
+		v := t.runTests(number, only, skip)
 		switch {
 		case !v.failed:
 			return ""
-		case !t.run(0, v.test, nil).failed:
+		case !t.runTests(0, v.test, nil).failed:
 			return strings.TrimPrefix(t.pkg, "./") + " " + v.what
 		}
 		*shaky = append(*shaky, v.what)

@@ -27,7 +27,7 @@ func TestJudgeTellsPassFailureAndHang(t *testing.T) {
 		{"a crash at once", "fatal error: out of memory\n", failed, false, "", "(crash)"},
 		{"no end", "=== RUN   TestA\n", failed, true, "TestA", "TestA (hangs)"},
 	} {
-		v := judge(row.out, row.err, row.hung)
+		v := parseOutput(row.out, row.err, row.hung)
 		check.That(t, v.failed == (row.err != nil) && v.test == row.test && v.what == row.what, "%s: %+v", row.name, v)
 	}
 }
@@ -47,6 +47,6 @@ func TestHangingTestsAreStopped(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "hangs")
 	script := "#!" + sh + "\necho '=== RUN   TestA'\nexec sleep 600\n"
 	must.OK(t, os.WriteFile(binary, []byte(script), 0o755))
-	v := (&tests{binary: binary, dir: t.TempDir(), quiet: 200 * time.Millisecond}).run(1, "", nil)
+	v := (&tests{binary: binary, dir: t.TempDir(), quiet: 200 * time.Millisecond}).runTests(1, "", nil)
 	check.That(t, v.failed && (v.what == "TestA (hangs)" || v.what == "(hangs)"), "%+v", v)
 }

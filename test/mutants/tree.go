@@ -16,11 +16,11 @@ import (
 // modules are those of the product, with their tests.
 var modules = []string{"./...", "./cmd/...", "./metrics/...", "./compat/free5gc/...", "./compat/ishidawataru/..."}
 
-// tree is a copy of the committed tree.
-type tree string
+// checkedOutTree is a copy of the committed tree.
+type checkedOutTree string
 
-// checkout makes a copy. What it returns with an error is to be removed too.
-func checkout(dir string) (tree, error) {
+// newCheckout makes a copy. What it returns with an error is to be removed too.
+func newCheckout(dir string) (checkedOutTree, error) {
 	root, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
 		return "", fmt.Errorf("git rev-parse: %w", err)
@@ -40,11 +40,11 @@ func checkout(dir string) (tree, error) {
 	if err := extract.Run(); err != nil {
 		return "", fmt.Errorf("tar: %w", err)
 	}
-	return tree(dir), nil
+	return checkedOutTree(dir), nil
 }
 
-// weave puts the faults into the tree. It returns those that are to be made one at a time.
-func (t tree) weave(faults []*fault) (apart []*fault, err error) {
+// weaveFaults puts the faults into the tree. It returns those that are to be made one at a time.
+func (t checkedOutTree) weaveFaults(faults []*fault) (apart []*fault, err error) {
 	var files []string
 	in := make(map[string][]*fault)
 	for _, f := range faults {
@@ -64,14 +64,14 @@ func (t tree) weave(faults []*fault) (apart []*fault, err error) {
 			return nil, err
 		}
 		for _, f := range in[file] {
-			switch err := w.add(f); {
+			switch err := w.weaveFault(f); {
 			case errors.Is(err, errNotWoven):
 				apart = append(apart, f)
 			case err != nil:
 				return nil, fmt.Errorf("%s: %w", f.name, err)
 			}
 		}
-		if err := os.WriteFile(path, w.result(), 0o644); err != nil {
+		if err := os.WriteFile(path, w.wovenFile(), 0o644); err != nil {
 			return nil, err
 		}
 		name := filepath.Join(filepath.Dir(path), "woven_fault.go")
@@ -82,14 +82,14 @@ func (t tree) weave(faults []*fault) (apart []*fault, err error) {
 	return apart, nil
 }
 
-// with makes a fault in the tree while do runs.
-func (t tree) with(f *fault, do func()) error {
+// withFault makes a fault in the tree while do runs.
+func (t checkedOutTree) withFault(f *fault, do func()) error {
 	path := filepath.Join(string(t), f.file)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	wrong, err := f.apply(string(text))
+	wrong, err := f.applyTo(string(text))
 	if err != nil {
 		return err
 	}
@@ -100,20 +100,20 @@ func (t tree) with(f *fault, do func()) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// build compiles the tests of a package. Without what a debugger needs the linker takes half the
+// buildTests compiles the tests of a package. Without what a debugger needs the linker takes half the
 // time.
-func (t tree) build(pkg, binary string) error {
-	return compile(pkg, t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg))
+func (t checkedOutTree) buildTests(pkg, binary string) error {
+	return compilePackage(pkg, t.goCommand("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg))
 }
 
 // buildRace compiles them with the race detector.
-func (t tree) buildRace(pkg, binary string) error {
-	c := t.command("test", "-c", "-race", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg)
+func (t checkedOutTree) buildRace(pkg, binary string) error {
+	c := t.goCommand("test", "-c", "-race", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg)
 	c.Env = append(c.Env, "CGO_ENABLED=1")
-	return compile(pkg, c)
+	return compilePackage(pkg, c)
 }
 
-func compile(pkg string, c *exec.Cmd) error {
+func compilePackage(pkg string, c *exec.Cmd) error {
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, &out
 	if err := runAndCount(c); err != nil {
@@ -124,24 +124,24 @@ func compile(pkg string, c *exec.Cmd) error {
 
 // usesNetwork reports whether the tests of a package reach the network, so that two runs might
 // meet.
-func (t tree) usesNetwork(pkg string) (bool, error) {
-	out, err := t.command("list", "-test", "-deps", pkg).Output()
+func (t checkedOutTree) usesNetwork(pkg string) (bool, error) {
+	out, err := t.goCommand("list", "-test", "-deps", pkg).Output()
 	if err != nil {
 		return false, fmt.Errorf("go list %s: %w", pkg, err)
 	}
 	return slices.Contains(strings.Fields(string(out)), "net"), nil
 }
 
-// command is the go tool in the tree. The copies share what they compile.
-func (t tree) command(args ...string) *exec.Cmd {
+// goCommand is the go tool in the tree. The copies share what they compile.
+func (t checkedOutTree) goCommand(args ...string) *exec.Cmd {
 	c := exec.Command("go", slices.Insert(args, 1, "-trimpath", "-p=1")...)
 	c.Dir = string(t)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	return c
 }
 
-// parses reports an error of syntax.
-func parses(text string) error {
+// checkSyntax reports an error of syntax.
+func checkSyntax(text string) error {
 	_, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
 	return err
 }

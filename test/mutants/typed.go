@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// typed is a package of the tree with its types.
-type typed struct {
+// typedPackage is a package of the tree with its types.
+type typedPackage struct {
 	path  string // sctp/assoc
 	names []string
 	texts []string
@@ -28,15 +28,15 @@ type typed struct {
 	from  types.Importer
 }
 
-func (p *typed) offset(at token.Pos) int { return p.fset.Position(at).Offset }
+func (p *typedPackage) offsetOf(at token.Pos) int { return p.fset.Position(at).Offset }
 
-// load reads the packages and their types. What they import comes from the compiler.
-func (t tree) load(paths []string) (list []*typed, err error) {
+// loadPackages reads the packages and their types. What they import comes from the compiler.
+func (t checkedOutTree) loadPackages(paths []string) (list []*typedPackage, err error) {
 	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
 	for _, p := range paths {
 		args = append(args, "./"+p)
 	}
-	c := t.command(args...)
+	c := t.goCommand(args...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
@@ -62,7 +62,7 @@ func (t tree) load(paths []string) (list []*typed, err error) {
 	fset := token.NewFileSet()
 	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, path := range paths {
-		p := &typed{path: path, fset: fset, from: from}
+		p := &typedPackage{path: path, fset: fset, from: from}
 		for _, f := range files[filepath.Join(root, path)] {
 			name := path + "/" + f
 			text, err := os.ReadFile(filepath.Join(string(t), name))
@@ -71,7 +71,7 @@ func (t tree) load(paths []string) (list []*typed, err error) {
 			}
 			p.names, p.texts = append(p.names, name), append(p.texts, string(text))
 		}
-		if err := p.check(p.texts, nil); err != nil {
+		if err := p.checkTypes(p.texts, nil); err != nil {
 			return nil, err
 		}
 		list = append(list, p)
@@ -79,9 +79,9 @@ func (t tree) load(paths []string) (list []*typed, err error) {
 	return list, nil
 }
 
-// check finds the types of the package with other texts of its files. Given a place for errors it
+// checkTypes finds the types of the package with other texts of its files. Given a place for errors it
 // goes on behind them and says which functions have them.
-func (p *typed) check(texts []string, wrong map[string]bool) error {
+func (p *typedPackage) checkTypes(texts []string, wrong map[string]bool) error {
 	p.files, p.info = nil, &types.Info{Types: make(map[ast.Expr]types.TypeAndValue),
 		Defs: make(map[*ast.Ident]types.Object),
 		Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
@@ -114,7 +114,7 @@ func (p *typed) check(texts []string, wrong map[string]bool) error {
 	return err
 }
 
-func (p *typed) functionAt(at token.Pos) string {
+func (p *typedPackage) functionAt(at token.Pos) string {
 	for _, f := range p.files {
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Pos() <= at && at < fn.End() {

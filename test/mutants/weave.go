@@ -53,9 +53,9 @@ func newWeaver(text string) (*weaver, error) {
 	return w, err
 }
 
-// add weaves a fault in under its number.
-func (w *weaver) add(f *fault) error {
-	wrong, err := f.apply(w.text)
+// weaveFault weaves a fault in under its number.
+func (w *weaver) weaveFault(f *fault) error {
+	wrong, err := f.applyTo(w.text)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,8 @@ func (w *weaver) add(f *fault) error {
 	}
 	var was, is *ast.FuncDecl
 	for i, d := range w.file.Decls {
-		if w.slice(d.Pos(), d.End()) == wrong[offset(fset, file.Decls[i].Pos()):offset(fset, file.Decls[i].End())] {
+		if w.textBetween(d.Pos(), d.End()) ==
+			wrong[offsetIn(fset, file.Decls[i].Pos()):offsetIn(fset, file.Decls[i].End())] {
 			continue
 		}
 		a, ok := d.(*ast.FuncDecl)
@@ -80,43 +81,43 @@ func (w *weaver) add(f *fault) error {
 		was, is = a, b
 	}
 	if was == nil || was.Recv == nil && slices.Contains([]string{"init", "main", "_"}, was.Name.Name) ||
-		w.slice(was.Pos(), was.Body.Lbrace) != wrong[offset(fset, is.Pos()):offset(fset, is.Body.Lbrace)] {
+		w.textBetween(was.Pos(), was.Body.Lbrace) != wrong[offsetIn(fset, is.Pos()):offsetIn(fset, is.Body.Lbrace)] {
 		return errNotWoven
 	}
-	w.jump(was, f.number, wrong[offset(fset, is.Pos()):offset(fset, is.Name.Pos())],
-		wrong[offset(fset, is.Name.End()):offset(fset, is.End())])
+	w.addSecondBody(was, f.number, wrong[offsetIn(fset, is.Pos()):offsetIn(fset, is.Name.Pos())],
+		wrong[offsetIn(fset, is.Name.End()):offsetIn(fset, is.End())])
 	return nil
 }
 
-// jump gives a function a second body, which is the text before and after its name, and the way
+// addSecondBody gives a function a second body, which is the text before and after its name, and the way
 // there.
-func (w *weaver) jump(f *ast.FuncDecl, number int, before, after string) {
+func (w *weaver) addSecondBody(f *ast.FuncDecl, number int, before, after string) {
 	name := fmt.Sprintf("%s_fault%d", f.Name.Name, number)
-	call := w.call(f, name)
+	call := w.callText(f, name)
 	if f.Type.Results != nil {
 		call = "return " + call
 	} else {
 		call += "; return"
 	}
-	at := w.offset(f.Body.Lbrace) + 1
+	at := w.offsetOf(f.Body.Lbrace) + 1
 	w.edits = append(w.edits, edit{at, at, fmt.Sprintf(" if %s == %d { %s };", switchVar, number, call)})
 	w.tail.WriteString("\n" + before + name + after + "\n")
 }
 
-// call returns a call of the function's other body. It gives names to the parameters that have
+// callText returns a call of the function's other body. It gives names to the parameters that have
 // none.
-func (w *weaver) call(f *ast.FuncDecl, name string) string {
+func (w *weaver) callText(f *ast.FuncDecl, name string) string {
 	first := !w.named[f]
 	w.named[f] = true
 	n := 0
 	names := func(list *ast.FieldList) (all []string) {
 		for _, field := range list.List {
 			if len(field.Names) == 0 {
-				all = append(all, w.rename(first, field.Type.Pos(), field.Type.Pos(), &n))
+				all = append(all, w.renameResults(first, field.Type.Pos(), field.Type.Pos(), &n))
 			}
 			for _, id := range field.Names {
 				if id.Name == "_" {
-					all = append(all, w.rename(first, id.Pos(), id.End(), &n))
+					all = append(all, w.renameResults(first, id.Pos(), id.End(), &n))
 				} else {
 					all = append(all, id.Name)
 				}
@@ -136,7 +137,7 @@ func (w *weaver) call(f *ast.FuncDecl, name string) string {
 	return name + "(" + strings.Join(names(f.Type.Params), ", ") + ")"
 }
 
-func (w *weaver) rename(edits bool, from, to token.Pos, n *int) string {
+func (w *weaver) renameResults(edits bool, from, to token.Pos, n *int) string {
 	*n++
 	name := fmt.Sprintf("woven%d", *n)
 	if edits {
@@ -144,13 +145,13 @@ func (w *weaver) rename(edits bool, from, to token.Pos, n *int) string {
 		if from == to {
 			by += " "
 		}
-		w.edits = append(w.edits, edit{w.offset(from), w.offset(to), by})
+		w.edits = append(w.edits, edit{w.offsetOf(from), w.offsetOf(to), by})
 	}
 	return name
 }
 
-// result is the file with the faults that were added.
-func (w *weaver) result() []byte {
+// wovenFile is the file with the faults that were added.
+func (w *weaver) wovenFile() []byte {
 	slices.SortStableFunc(w.edits, func(a, b edit) int { return a.at - b.at })
 	var b bytes.Buffer
 	at := 0
@@ -162,7 +163,9 @@ func (w *weaver) result() []byte {
 	return b.Bytes()
 }
 
-func (w *weaver) slice(from, to token.Pos) string { return w.text[w.offset(from):w.offset(to)] }
-func (w *weaver) offset(p token.Pos) int          { return offset(w.fset, p) }
+func (w *weaver) textBetween(from, to token.Pos) string {
+	return w.text[w.offsetOf(from):w.offsetOf(to)]
+}
+func (w *weaver) offsetOf(p token.Pos) int { return offsetIn(w.fset, p) }
 
-func offset(fset *token.FileSet, p token.Pos) int { return fset.Position(p).Offset }
+func offsetIn(fset *token.FileSet, p token.Pos) int { return fset.Position(p).Offset }

@@ -50,9 +50,9 @@ func TestWeave(t *testing.T) {
 			"func literal_fault7(int, func(int) bool) {\n\tuse(2)\n}"},
 	} {
 		w := must.Get(newWeaver(woven))(t)
-		err := w.add(&fault{number: 7, old: row.old, new: row.new})
+		err := w.weaveFault(&fault{number: 7, old: row.old, new: row.new})
 		must.That(t, err == nil, "%v, %v", row.name, err)
-		got := string(w.result())
+		got := string(w.wovenFile())
 		check.That(t, strings.Contains(got, row.jump) && strings.Contains(got, row.body), "%s:\n%s", row.name, got)
 		_, err = format.Source([]byte(got))
 		check.That(t, err == nil, "%s: %v", row.name, err)
@@ -63,9 +63,9 @@ func TestWeave(t *testing.T) {
 func TestWeaveTwo(t *testing.T) {
 	w := must.Get(newWeaver(woven))(t)
 	for i, by := range []string{"\tn--\n", ""} {
-		must.OK(t, w.add(&fault{number: i + 1, old: "\tn++\n", new: by}))
+		must.OK(t, w.weaveFault(&fault{number: i + 1, old: "\tn++\n", new: by}))
 	}
-	got := string(w.result())
+	got := string(w.wovenFile())
 	check.That(t, strings.Count(got, "func (woven1 T) pad(n int, woven2 string") == 1 &&
 		strings.Count(got, "woven1.pad_fault") == 2,
 		"%v", got)
@@ -82,7 +82,7 @@ func TestWeaveOnlyWithinAFunction(t *testing.T) {
 		"a comment only": {old: "// Less compares.\n", new: "// Less.\n"},
 	} {
 		w := must.Get(newWeaver(woven))(t)
-		err := w.add(f)
+		err := w.weaveFault(f)
 		check.That(t, errors.Is(err, errNotWoven), "%s: %v", name, err)
 	}
 }

@@ -10,20 +10,20 @@ import (
 // Draw makes the schedule of a seed. It is a short and busy world, or a long one. In a long one
 // there is little to do for most of the time, and much goes wrong for long.
 func Draw(seed uint64) Schedule {
-	d := drawer{simnet.NewRand(rand64(seed, 1)), Schedule{Seed: seed}}
+	d := drawer{simnet.NewRand(mixSeed(seed, 1)), Schedule{Seed: seed}}
 	busy := d.n(3) > 0
 	d.s.Length = time.Duration(1+d.n(20)) * time.Minute
 	if !busy {
 		d.s.Length = time.Duration(20+d.n(340)) * time.Minute
 	}
-	d.hosts()
-	d.assocs()
+	d.drawHosts()
+	d.drawAssocs()
 	ops, faults := 5+d.n(1<<d.n(9)), d.n(1<<d.n(7))
 	for range ops {
-		d.op()
+		d.drawOp()
 	}
 	for range faults {
-		d.fault()
+		d.drawFault()
 	}
 	slices.SortStableFunc(d.s.Acts, func(a, b Act) int { return int(a.At - b.At) })
 	return d.s
@@ -36,8 +36,8 @@ type drawer struct {
 
 func (d *drawer) n(n int) int { return d.IntN(n) }
 
-// span draws a time between least and most, short ones as often as long ones.
-func (d *drawer) span(least, most time.Duration) time.Duration {
+// drawSpan draws a time between least and most, short ones as often as long ones.
+func (d *drawer) drawSpan(least, most time.Duration) time.Duration {
 	for range d.n(6) {
 		most /= 4
 	}
@@ -47,7 +47,7 @@ func (d *drawer) span(least, most time.Duration) time.Duration {
 	return least + time.Duration(d.Float64()*float64(most-least))
 }
 
-func (d *drawer) hosts() {
+func (d *drawer) drawHosts() {
 	n := 2
 	if d.n(2) == 0 {
 		n += d.n(15)
@@ -72,7 +72,7 @@ func (d *drawer) hosts() {
 	d.s.Hosts[0].NAT = false // somebody has to be reachable
 }
 
-func (d *drawer) assocs() {
+func (d *drawer) drawAssocs() {
 	for range 1 + d.n(2*len(d.s.Hosts)) {
 		a := Assoc{A: d.n(len(d.s.Hosts)), B: d.n(len(d.s.Hosts)), Config: d.Uint64() >> 32,
 			Use: []Use{Messages, Messages, Both, RDMA}[d.n(4)]}
@@ -95,8 +95,8 @@ func (d *drawer) assocs() {
 	}
 }
 
-// op draws what users do.
-func (d *drawer) op() {
+// drawOp draws what users do.
+func (d *drawer) drawOp() {
 	i := d.n(len(d.s.Assocs))
 	act := Act{At: time.Duration(d.Float64() * float64(d.s.Length)), A: i, B: d.n(2)}
 	if d.n(4) == 0 {
@@ -108,12 +108,12 @@ func (d *drawer) op() {
 		act.Kind, act.N, act.B = Work, 1+d.n(1<<d.n(12)), d.n(4)*d.n(2)
 		act.For = time.Duration(d.Float64() * float64(d.n(2)) * float64(d.s.Length-act.At))
 	case k < 12:
-		act.Kind, act.N, act.For = Say, 1+d.n(1<<d.n(12)), d.span(0, d.s.Length)
+		act.Kind, act.N, act.For = Say, 1+d.n(1<<d.n(12)), d.drawSpan(0, d.s.Length)
 		if d.n(2) == 0 {
 			act.For = time.Duration(d.Float64() * float64(d.s.Length-act.At)) // a trickle
 		}
 	case k < 14 && !rdma:
-		act.Kind, act.For = Starve, d.span(time.Second, 2*time.Minute)
+		act.Kind, act.For = Starve, d.drawSpan(time.Second, 2*time.Minute)
 	case k < 15 && !rdma:
 		act.Kind = Hangup
 	default:
@@ -122,8 +122,8 @@ func (d *drawer) op() {
 	d.s.Acts = append(d.s.Acts, act)
 }
 
-// fault draws what goes wrong: mostly where there is an association.
-func (d *drawer) fault() {
+// drawFault draws what goes wrong: mostly where there is an association.
+func (d *drawer) drawFault() {
 	as := d.s.Assocs[d.n(len(d.s.Assocs))]
 	act := Act{At: time.Duration(d.Float64() * float64(d.s.Length)), Kind: Crash + Kind(d.n(int(kinds-Crash))),
 		A: as.A, B: as.B, Net: d.n(4) - 1}
@@ -134,12 +134,12 @@ func (d *drawer) fault() {
 		act.Net = -1
 	}
 	long := min(d.s.Length, 2*time.Hour)
-	act.For = d.span(10*time.Millisecond, long)
+	act.For = d.drawSpan(10*time.Millisecond, long)
 	switch act.Kind {
 	case Crash:
-		act.For = d.span(time.Millisecond, 10*time.Minute)
+		act.For = d.drawSpan(time.Millisecond, 10*time.Minute)
 	case Jump:
-		act.For = d.span(time.Millisecond, 10*time.Hour)
+		act.For = d.drawSpan(time.Millisecond, 10*time.Hour)
 	case Rebind, Roam:
 		act.For = 0
 	case Loss:

@@ -46,8 +46,8 @@ func addrOf(host, net int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, 16, 0, n})
 }
 
-// renew gives the NAT another port, or another address too.
-func (h *host) renew(roam bool) {
+// renewNAT gives the NAT another port, or another address too.
+func (h *host) renewNAT(roam bool) {
 	x := h.nat
 	x.generation++
 	addr := x.outside.Addr()
@@ -58,8 +58,8 @@ func (h *host) renew(roam bool) {
 	h.r.atNAT[addr] = h
 }
 
-// out sends a packet of a host, through its NAT if there is one.
-func (h *host) out(p *rawio.Packet) {
+// sendPacket sends a packet of a host, through its NAT if there is one.
+func (h *host) sendPacket(p *rawio.Packet) {
 	if h.nat != nil {
 		q := *p
 		q.Local = h.nat.outside
@@ -68,8 +68,8 @@ func (h *host) out(p *rawio.Packet) {
 	h.r.g.Net().Send(h.r.g.Now(), p)
 }
 
-// arrive takes a packet from the network.
-func (r *run) arrive(to netip.Addr, p *rawio.Packet) {
+// deliverPacket takes a packet from the network.
+func (r *run) deliverPacket(to netip.Addr, p *rawio.Packet) {
 	if h := r.atNAT[to]; h != nil {
 		if p.Local != h.nat.outside {
 			return
@@ -83,24 +83,24 @@ func (r *run) arrive(to netip.Addr, p *rawio.Packet) {
 	}
 }
 
-// way is the link from an address of one host to an address of another.
-type way struct {
+// networkLink is the link from an address of one host to an address of another.
+type networkLink struct {
 	a, b, net int
 	from, to  netip.Addr
 }
 
-// trouble is what has gone wrong between two hosts.
-type trouble struct {
+// faultCount is what has gone wrong between two hosts.
+type faultCount struct {
 	active int
 	last   rawio.Time
 }
 
 func pairOf(a, b int) [2]int { return [2]int{min(a, b), max(a, b)} }
 
-func (r *run) trouble(a, b int) *trouble {
+func (r *run) faultsBetween(a, b int) *faultCount {
 	t := r.troubles[pairOf(a, b)]
 	if t == nil {
-		t = &trouble{}
+		t = &faultCount{}
 		r.troubles[pairOf(a, b)] = t
 	}
 	return t
@@ -108,7 +108,7 @@ func (r *run) trouble(a, b int) *trouble {
 
 // quietSince is since when nothing goes wrong between two hosts: now, when something does.
 func (r *run) quietSince(a, b int) (t rawio.Time) {
-	for _, x := range []*trouble{r.trouble(a, b), r.trouble(a, a), r.trouble(b, b)} {
+	for _, x := range []*faultCount{r.faultsBetween(a, b), r.faultsBetween(a, a), r.faultsBetween(b, b)} {
 		if x.active > 0 {
 			return r.g.Now()
 		}
@@ -117,9 +117,9 @@ func (r *run) quietSince(a, b int) (t rawio.Time) {
 	return t
 }
 
-// hurt says that something goes wrong until the function that it returns is called.
-func (r *run) hurt(a, b int) (healed func(after time.Duration)) {
-	t := r.trouble(a, b)
+// countFault says that something goes wrong until the function that it returns is called.
+func (r *run) countFault(a, b int) (healed func(after time.Duration)) {
+	t := r.faultsBetween(a, b)
 	t.active++
 	return func(after time.Duration) {
 		t.active--
@@ -127,43 +127,43 @@ func (r *run) hurt(a, b int) (healed func(after time.Duration)) {
 	}
 }
 
-// join makes the links between two hosts.
-func (r *run) join(a, b int) {
-	for _, x := range r.hosts[a].nets() {
-		for _, y := range r.hosts[b].nets() {
-			from, to := r.outside(a, x), r.outside(b, y)
+// joinHosts makes the links between two hosts.
+func (r *run) joinHosts(a, b int) {
+	for _, x := range r.hosts[a].netIDs() {
+		for _, y := range r.hosts[b].netIDs() {
+			from, to := r.outsideAddr(a, x), r.outsideAddr(b, y)
 			if from.Is4() != to.Is4() {
 				continue
 			}
-			r.ways = append(r.ways, &way{a, b, max(x, y), from, to}, &way{b, a, max(x, y), to, from})
-			r.set(r.ways[len(r.ways)-2])
-			r.set(r.ways[len(r.ways)-1])
+			r.ways = append(r.ways, &networkLink{a, b, max(x, y), from, to}, &networkLink{b, a, max(x, y), to, from})
+			r.setLink(r.ways[len(r.ways)-2])
+			r.setLink(r.ways[len(r.ways)-1])
 		}
 	}
 }
 
-func (h *host) nets() []int { return []int{0, 1, 2}[:h.spec.Nets] }
+func (h *host) netIDs() []int { return []int{0, 1, 2}[:h.spec.Nets] }
 
-// outside is the address that others see.
-func (r *run) outside(id, net int) netip.Addr {
+// outsideAddr is the address that others see.
+func (r *run) outsideAddr(id, net int) netip.Addr {
 	if h := r.hosts[id]; h.nat != nil {
 		return h.nat.outside.Addr()
 	}
 	return addrOf(id, net)
 }
 
-// set gives a link what the faults under way make of it.
-func (r *run) set(w *way) {
-	random := rand64(r.s.Seed, 2, uint64(w.a), uint64(w.b), uint64(w.net))
+// setLink gives a link what the faults under way make of it.
+func (r *run) setLink(w *networkLink) {
+	random := mixSeed(r.s.Seed, 2, uint64(w.a), uint64(w.b), uint64(w.net))
 	p := simnet.Params{Delay: time.Duration(1+random%80) * time.Millisecond,
-		MTU: min(r.hosts[w.a].mtu(), r.hosts[w.b].mtu()), Quote: 64}
+		MTU: min(r.hosts[w.a].nominalMTU(), r.hosts[w.b].nominalMTU()), Quote: 64}
 	cut := false
 	for _, a := range r.faults {
 		if a.Kind == Isolate && (a.A == w.a || a.A == w.b) || a.Kind == Cut && pairOf(a.A, a.B) == pairOf(w.a, w.b) &&
-			on(a, w) {
+			isAffected(a, w) {
 			cut = true
-		} else if a.Kind.ofWay() && a.A == w.a && a.B == w.b && on(a, w) {
-			a.spoil(&p)
+		} else if a.Kind.ofWay() && a.A == w.a && a.B == w.b && isAffected(a, w) {
+			a.applyFault(&p)
 		}
 	}
 	net := r.g.Net()
@@ -175,10 +175,10 @@ func (r *run) set(w *way) {
 	}
 }
 
-func on(a *Act, w *way) bool { return a.Net < 0 || a.Net == w.net }
+func isAffected(a *Act, w *networkLink) bool { return a.Net < 0 || a.Net == w.net }
 
-// spoil is what an act does to a link.
-func (a *Act) spoil(p *simnet.Params) {
+// applyFault is what an act does to a link.
+func (a *Act) applyFault(p *simnet.Params) {
 	part, ms := float64(a.N)/100, time.Duration(a.N)*time.Millisecond
 	switch a.Kind {
 	case Loss:
@@ -215,34 +215,34 @@ func (a *Act) spoil(p *simnet.Params) {
 // late is how much later a packet is that is very late.
 const late = 90 * time.Second
 
-// begin does what goes wrong, and undoes it in time.
-func (r *run) begin(a *Act) {
+// beginFault does what goes wrong, and undoes it in time.
+func (r *run) beginFault(a *Act) {
 	switch {
 	case a.Kind == Crash:
-		r.crash(a)
+		r.crashHost(a)
 	case a.Kind == Jump:
 		h := r.hosts[a.A]
 		h.node.Skew += a.For
 		h.jumped = r.g.Now()
-		r.hurt(a.A, a.A)(0)
+		r.countFault(a.A, a.A)(0)
 	case a.Kind == Rebind || a.Kind == Roam:
-		r.rebind(a)
+		r.rebindNAT(a)
 	default:
 		r.faults = append(r.faults, a)
-		r.reset()
+		r.resetLinks()
 		b := a.B
 		if a.Kind == Isolate {
 			b = a.A
 		}
-		healed := r.hurt(a.A, b)
-		r.undo(a.For, func() {
+		healed := r.countFault(a.A, b)
+		r.undoAfter(a.For, func() {
 			for i, f := range r.faults {
 				if f == a {
 					r.faults = append(r.faults[:i], r.faults[i+1:]...)
 					break
 				}
 			}
-			r.reset()
+			r.resetLinks()
 			after := time.Duration(a.N) * time.Millisecond // a long way takes its time
 			if a.Kind == Late {
 				after = 2 * late
@@ -252,14 +252,14 @@ func (r *run) begin(a *Act) {
 	}
 }
 
-func (r *run) reset() {
+func (r *run) resetLinks() {
 	for _, w := range r.ways {
-		r.set(w)
+		r.setLink(w)
 	}
 }
 
-// undo has something undone when its time has come, or when all is to be well.
-func (r *run) undo(after time.Duration, do func()) {
+// undoAfter has something undone when its time has come, or when all is to be well.
+func (r *run) undoAfter(after time.Duration, do func()) {
 	i := len(r.undos)
 	once := func() {
 		if r.undos[i] != nil {
@@ -271,26 +271,26 @@ func (r *run) undo(after time.Duration, do func()) {
 	r.g.After(after, once)
 }
 
-// crash has a host forget everything and come back later.
-func (r *run) crash(a *Act) {
+// crashHost has a host forget everything and come back later.
+func (r *run) crashHost(a *Act) {
 	h := r.hosts[a.A]
 	if h.off {
 		return
 	}
 	h.off = true
 	for _, u := range r.users {
-		u.crash(h)
+		u.crashHost(h)
 	}
 	h.node.Crash()
 	for _, c := range r.watchesOf(h) {
 		delete(r.watches, c)
 	}
-	healed := r.hurt(a.A, a.A)
-	r.undo(a.For, func() {
+	healed := r.countFault(a.A, a.A)
+	r.undoAfter(a.For, func() {
 		h.off = false
 		healed(0)
 		for _, u := range r.users {
-			u.boot(h)
+			u.bootHost(h)
 		}
 	})
 }
@@ -304,13 +304,13 @@ func (r *run) watchesOf(h *host) (list []*assoc.Assoc) {
 	return list
 }
 
-// rebind changes what a NAT makes of a host.
-func (r *run) rebind(a *Act) {
+// rebindNAT changes what a NAT makes of a host.
+func (r *run) rebindNAT(a *Act) {
 	h := r.hosts[a.A]
 	if h.nat == nil {
 		return
 	}
-	h.renew(a.Kind == Roam)
+	h.renewNAT(a.Kind == Roam)
 	for _, w := range r.ways {
 		if w.a == h.id {
 			w.from = h.nat.outside.Addr()
@@ -318,8 +318,8 @@ func (r *run) rebind(a *Act) {
 			w.to = h.nat.outside.Addr()
 		}
 	}
-	r.reset()
-	healed := r.hurt(a.A, a.A)
+	r.resetLinks()
+	healed := r.countFault(a.A, a.A)
 	after := time.Duration(0)
 	if a.Kind == Roam {
 		after = blame // the association cannot survive it
@@ -329,8 +329,8 @@ func (r *run) rebind(a *Act) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// intact computes the checksum of a packet (RFC 9260 appendix A) by other code than the stack's.
-func intact(b []byte) bool {
+// checksumOK computes the checksum of a packet (RFC 9260 appendix A) by other code than the stack's.
+func checksumOK(b []byte) bool {
 	if len(b) < 12 {
 		return false
 	}

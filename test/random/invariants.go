@@ -58,15 +58,15 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s: seed %d, at %v, host %s: %s", v.Invariant, v.Seed, v.At, v.Host, v.What)
 }
 
-// fail records the first violation.
-func (r *run) fail(i Invariant, host, format string, args ...any) {
+// recordViolation records the first violation.
+func (r *run) recordViolation(i Invariant, host, format string, args ...any) {
 	if r.bad == nil {
 		r.bad = &Violation{i, time.Duration(r.g.Now()), host, r.s.Seed, fmt.Sprintf(format, args...)}
 	}
 }
 
-// watch is what is known of an association from one event to the next.
-type watch struct {
+// assocMonitor is what is known of an association from one event to the next.
+type assocMonitor struct {
 	h      *host
 	peer   *host
 	marks  assoc.Marks
@@ -79,12 +79,12 @@ type watch struct {
 
 func tagsOf(a *assoc.Assoc) [2]uint32 { return [2]uint32{a.LocalTag(), a.PeerTag()} }
 
-// handled checks an association that something has happened to.
-func (r *run) handled(h *host, c simulation.Conn) {
+// checkAssoc checks an association that something has happened to.
+func (r *run) checkAssoc(h *host, c simulation.Conn) {
 	a := c.Assoc()
 	w := r.watches[a]
 	if w == nil {
-		w = &watch{h: h, peer: r.peerOf(h, a), tags: tagsOf(a), moved: r.g.Now()}
+		w = &assocMonitor{h: h, peer: r.peerOf(h, a), tags: tagsOf(a), moved: r.g.Now()}
 		r.watches[a] = w
 		r.tally.Assocs++
 	}
@@ -92,39 +92,39 @@ func (r *run) handled(h *host, c simulation.Conn) {
 	if t := tagsOf(a); w.tags != t { // the peer is known only now, or has restarted
 		w.tags, w.marks, w.moved = t, assoc.Marks{}, r.g.Now()
 	}
-	w.timers(r, a)
-	w.sequence(r, a)
+	w.checkTimers(r, a)
+	w.checkTSNs(r, a)
 	if c.Gone() {
 		delete(r.watches, a)
 	} else if w.events%auditEvery == 0 {
-		w.audit(r, c)
+		w.auditState(r, c)
 	}
 	if n := len(h.node.Conns()) - b2i(c.Gone()); h.node.EP.Len() != n {
-		r.fail(Memory, h.node.Name, "the endpoint knows %d associations, there are %d", h.node.EP.Len(), n)
+		r.recordViolation(Memory, h.node.Name, "the endpoint knows %d associations, there are %d", h.node.EP.Len(), n)
 	}
 }
 
 // timers: none is set for a time before now, nor is one for now set again and again.
-func (w *watch) timers(r *run, a *assoc.Assoc) {
+func (w *assocMonitor) checkTimers(r *run, a *assoc.Assoc) {
 	now, t := w.h.node.Time(), a.NextTimeout()
 	if w.due++; t > now || w.dueAt != t {
 		w.due, w.dueAt = 0, t
 	}
 	if t < now && w.h.jumped != r.g.Now() || w.due > maxDue {
-		r.fail(PastTimer, w.h.node.Name, "a timer of %v, at %v for the %dth time", time.Duration(t),
+		r.recordViolation(PastTimer, w.h.node.Name, "a timer of %v, at %v for the %dth time", time.Duration(t),
 			time.Duration(now), w.due)
 	}
 }
 
 // sequence: TSNs never go back, and no TSN is acknowledged that was not sent.
-func (w *watch) sequence(r *run, a *assoc.Assoc) {
+func (w *assocMonitor) checkTSNs(r *run, a *assoc.Assoc) {
 	m, old := a.Marks(), w.marks
 	if a.State() == assoc.Closed {
 		return
 	}
 	if old != (assoc.Marks{}) && (m.Acked.Less(old.Acked) || m.Next.Less(old.Next) || old.Receiving &&
 		m.Received.Less(old.Received)) || m.Next.LessEq(m.Acked) {
-		r.fail(Monotone, w.h.node.Name, "%+v after %+v", m, old)
+		r.recordViolation(Monotone, w.h.node.Name, "%+v after %+v", m, old)
 	}
 	if m.Acked != old.Acked || m.Received != old.Received || m.Acked+1 == m.Next {
 		w.moved = r.g.Now()
@@ -132,55 +132,56 @@ func (w *watch) sequence(r *run, a *assoc.Assoc) {
 	w.marks = m
 }
 
-// lender is a Conn that may hold messages of the association.
-type lender interface{ lent() int }
+// bufferHolder is a Conn that may hold messages of the association.
+type bufferHolder interface{ lent() int }
 
-// audit walks over all that an association holds.
-func (w *watch) audit(r *run, c simulation.Conn) {
+// auditState walks over all that an association holds.
+func (w *assocMonitor) auditState(r *run, c simulation.Conn) {
 	a, lent := c.Assoc(), 0
-	if l, ok := c.(lender); ok {
+	if l, ok := c.(bufferHolder); ok {
 		lent = l.lent()
 	}
 	if err := a.Audit(lent); err != nil {
-		r.fail(Accounting, w.h.node.Name, "%v", err)
+		r.recordViolation(Accounting, w.h.node.Name, "%v", err)
 	}
-	w.bounds(r, a)
+	w.checkBounds(r, a)
 }
 
 // bounds: the peer cannot make us hold more than it was told, and nothing is sent beyond what it
 // takes.
-func (w *watch) bounds(r *run, a *assoc.Assoc) {
+func (w *assocMonitor) checkBounds(r *run, a *assoc.Assoc) {
 	s := a.Stats()
-	if s.Buffered+s.RecvWindow > w.limit(r, a)+1<<16 {
-		r.fail(Memory, w.h.node.Name, "%d octets held, window %d", s.Buffered, s.RecvWindow)
+	if s.Buffered+s.RecvWindow > w.bufferLimit(r, a)+1<<16 {
+		r.recordViolation(Memory, w.h.node.Name, "%d octets held, window %d", s.Buffered, s.RecvWindow)
 	}
-	p := r.twin(w, a)
+	p := r.peerAssoc(w, a)
 	if p == nil {
 		return
 	}
 	q := p.Stats()
 	if own, its := a.Marks(), p.Marks(); its.Receiving &&
 		(its.Received.Less(own.Acked) || own.Next-1 != its.Received && (own.Next-1).Less(its.Received)) {
-		r.fail(Lost, w.h.node.Name, "TSN %d counts as acknowledged of %d sent, and the peer has received those to %d",
+		r.recordViolation(Lost, w.h.node.Name,
+			"TSN %d counts as acknowledged of %d sent, and the peer has received those to %d",
 			own.Acked, own.Next-1, its.Received)
 	}
-	if most := w.limit(r, p) + 1<<16; s.Outstanding > most {
-		r.fail(Accounting, w.h.node.Name, "%d octets outstanding, and the peer takes %d, of which it has %d",
+	if most := w.bufferLimit(r, p) + 1<<16; s.Outstanding > most {
+		r.recordViolation(Accounting, w.h.node.Name, "%d octets outstanding, and the peer takes %d, of which it has %d",
 			s.Outstanding, most, q.RecvWindow)
 	}
 }
 
-// limit is the receive buffer of an association, the most that it grows to where that was left to
+// bufferLimit is the receive buffer of an association, the most that it grows to where that was left to
 // it.
-func (w *watch) limit(r *run, a *assoc.Assoc) int {
+func (w *assocMonitor) bufferLimit(r *run, a *assoc.Assoc) int {
 	if n, ok := r.buffers[a]; ok {
 		return n
 	}
 	return 16 << 20
 }
 
-// twin is the peer's side of an association, nil if there is none any more.
-func (r *run) twin(w *watch, a *assoc.Assoc) *assoc.Assoc {
+// peerAssoc is the peer's side of an association, nil if there is none any more.
+func (r *run) peerAssoc(w *assocMonitor, a *assoc.Assoc) *assoc.Assoc {
 	if w.peer == nil {
 		return nil
 	}
@@ -192,80 +193,80 @@ func (r *run) twin(w *watch, a *assoc.Assoc) *assoc.Assoc {
 	return nil
 }
 
-// ticking looks from time to time at associations to which nothing happens, and at the memory of
+// checkIdle looks from time to time at associations to which nothing happens, and at the memory of
 // RDMA.
-func (r *run) ticking() {
+func (r *run) checkIdle() {
 	for _, h := range r.hosts {
 		for _, c := range h.node.Conns() {
 			if w := r.watches[c.Assoc()]; w != nil {
-				w.audit(r, c)
-				w.progress(r, c)
+				w.auditState(r, c)
+				w.checkProgress(r, c)
 			}
 		}
 	}
 	for _, u := range r.users {
-		u.check()
+		u.checkMemory()
 	}
 	if !r.over {
-		r.g.After(tick, r.ticking)
+		r.g.After(tick, r.checkIdle)
 	}
 }
 
 // progress: what is to be sent is sent, acknowledged and at last done, once nothing has gone wrong
 // for a while.
-func (w *watch) progress(r *run, c simulation.Conn) {
+func (w *assocMonitor) checkProgress(r *run, c simulation.Conn) {
 	a := c.Assoc()
 	s := a.Stats()
 	if s.Unacked == 0 && s.Queued == 0 && s.State == assoc.Established {
 		return
 	}
-	p := r.twin(w, a)
+	p := r.peerAssoc(w, a)
 	if p == nil && s.State != assoc.CookieWait && s.State != assoc.CookieEchoed || w.peer == nil {
 		return
 	}
 	since := max(w.moved, r.quietSince(w.h.id, w.peer.id), r.mutedUntil(p))
 	if idle := r.g.Now().Sub(since); idle > patience {
-		r.fail(Progress, w.h.node.Name, "nothing has moved for %v: %+v; peer %+v", idle, s, p.Stats())
+		r.recordViolation(Progress, w.h.node.Name, "nothing has moved for %v: %+v; peer %+v", idle, s, p.Stats())
 	}
 }
 
-// passed looks at a packet that an endpoint has found in order.
-func (r *run) passed(h *host, p *rawio.Packet) {
+// checkPacket looks at a packet that an endpoint has found in order.
+func (r *run) checkPacket(h *host, p *rawio.Packet) {
 	if p.Kind != rawio.KindSCTP {
 		return
 	}
-	if !intact(p.Data) {
-		r.fail(Checksum, h.node.Name, "a packet of %d octets from %v", len(p.Data), p.Remote)
+	if !checksumOK(p.Data) {
+		r.recordViolation(Checksum, h.node.Name, "a packet of %d octets from %v", len(p.Data), p.Remote)
 	}
 }
 
-// ended judges the end of an association.
-func (r *run) ended(h *host, a *assoc.Assoc, end error, u user) {
-	w := &watch{h: h, peer: r.peerOf(h, a)}
-	if why := r.excuse(w, a, end, u); why != "" {
-		r.fail(CleanEnd, h.node.Name, "association with %s ended by %v: %s", w.peer.node.Name, end, why)
+// judgeEnd judges the end of an association.
+func (r *run) judgeEnd(h *host, a *assoc.Assoc, end error, u assocUser) {
+	w := &assocMonitor{h: h, peer: r.peerOf(h, a)}
+	if why := r.excuseFor(w, a, end, u); why != "" {
+		r.recordViolation(CleanEnd, h.node.Name, "association with %s ended by %v: %s", w.peer.node.Name, end, why)
 	}
 }
 
-// excuse says what is wrong with the end of an association, or "".
-func (r *run) excuse(w *watch, a *assoc.Assoc, end error, u user) string {
+// excuseFor says what is wrong with the end of an association, or "".
+func (r *run) excuseFor(w *assocMonitor, a *assoc.Assoc, end error, u assocUser) string {
 	troubled := r.g.Now().Sub(r.quietSince(w.h.id, w.peer.id)) < blame
-	alone := r.twin(w, a) == nil
+	alone := r.peerAssoc(w, a) == nil
 	abort, _ := end.(*assoc.AbortError)
 	cause := wire.CauseCode(0)
 	if abort != nil && len(abort.Causes) > 0 {
 		cause = abort.Causes[0].Code
 	}
 	switch {
-	case end == assoc.ErrShutdownTimeout && (r.sending(r.twin(w, a)) || r.mutedUntil(a) > r.g.Now()):
+	case end == assoc.ErrShutdownTimeout && (r.hasDataMoving(r.peerAssoc(w, a)) || r.mutedUntil(a) > r.g.Now()):
 		// T5-shutdown-guard runs whatever the peer has yet to send: much, over a small window, or
 		// over none while the own user takes nothing.
 	case end == assoc.ErrShutdown:
-		if !u.asked(a) && !r.closing {
+		if !u.endWasAsked(a) && !r.closing {
 			return "nobody has asked for it"
 		}
 	case abort != nil && cause == wire.CauseUserAbort:
-		if !u.asked(a) && !r.closing {
+		if !u.endWasAsked(a) && !r.closing {
 			return "nobody has asked for it"
 		}
 	case abort != nil && abort.ByPeer && cause == 0: // the peer knows nothing of it
@@ -282,8 +283,8 @@ func (r *run) excuse(w *watch, a *assoc.Assoc, end error, u user) string {
 	return ""
 }
 
-// sending reports whether an association still has data that gets through.
-func (r *run) sending(a *assoc.Assoc) bool {
+// hasDataMoving reports whether an association still has data that gets through.
+func (r *run) hasDataMoving(a *assoc.Assoc) bool {
 	if a == nil || r.watches[a] == nil {
 		return false
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// life is what one side says from the time when its association is set up, or the peer has
+// incarnation is what one side says from the time when its association is set up, or the peer has
 // restarted, to the end or the next restart. Its messages carry its number and their own in the
 // PPID.
-type life struct {
+type incarnation struct {
 	id      uint32
 	e       *end
 	tag     uint32 // of the own side
 	said    []message
 	open    int // messages neither acknowledged nor reported as failed
 	over    bool
-	crashed bool       // nobody knows what became of its messages
-	heard   []*hearing // more than one where old packets have brought the association about again
+	crashed bool           // nobody knows what became of its messages
+	heard   []*receivedLog // more than one where old packets have brought the association about again
 }
 
 // message is what is known of a message.
@@ -34,9 +34,9 @@ type message struct {
 	own       []byte // memory that changes when it is the user's again; nil: it lies in the text
 }
 
-// hearing is what one side has heard of a life of the other.
-type hearing struct {
-	from  *life
+// receivedLog is what one side has heard of a life of the other.
+type receivedLog struct {
+	from  *incarnation
 	got   []bool
 	last  map[wire.StreamID]int // number of the last ordered message of each stream
 	part  int                   // the message that is delivered in pieces, -1: none
@@ -48,7 +48,7 @@ type hearing struct {
 // A PPID is the life's number and the message's.
 const numberBits = 20
 
-func (l *life) ppid(n int) uint32 { return l.id<<numberBits | uint32(n) }
+func (l *incarnation) ppidOf(n int) uint32 { return l.id<<numberBits | uint32(n) }
 
 // text is what messages consist of, and where in it the one with that PPID begins.
 var text = func() []byte {
@@ -59,13 +59,13 @@ var text = func() []byte {
 
 const maxMessage = 100_000
 
-func textOf(l *life, n, size int) []byte {
-	at := rand64(l.e.t.r.s.Seed, uint64(l.e.t.id), uint64(l.ppid(n))) % (1<<18 - maxMessage)
+func textOf(l *incarnation, n, size int) []byte {
+	at := mixSeed(l.e.t.r.s.Seed, uint64(l.e.t.id), uint64(l.ppidOf(n))) % (1<<18 - maxMessage)
 	return text[at : at+uint64(size)]
 }
 
-// say makes message n of the life.
-func (l *life) say(m message, private bool) []byte {
+// makeMessage makes message n of the life.
+func (l *incarnation) makeMessage(m message, private bool) []byte {
 	b := textOf(l, len(l.said), m.size)
 	if private {
 		b = bytes.Clone(b)
@@ -76,23 +76,24 @@ func (l *life) say(m message, private bool) []byte {
 	return b
 }
 
-// unsay takes the last message back, which was refused.
-func (l *life) unsay() {
+// takeBackLast takes the last message back, which was refused.
+func (l *incarnation) takeBackLast() {
 	l.said = l.said[:len(l.said)-1]
 	l.open--
 }
 
-// settled takes the end of a message: its memory is the user's, who uses it at once.
-func (l *life) settled(token uint64, acked, unsent bool) {
+// messageSettled takes the end of a message: its memory is the user's, who uses it at once.
+func (l *incarnation) messageSettled(token uint64, acked, unsent bool) {
 	r := l.e.t.r
 	id, n := uint32(token>>numberBits), int(token&(1<<numberBits-1))
 	if id != l.id || n >= len(l.said) {
-		r.fail(Twice, l.e.h.node.Name, "life %d hears of message %d of life %d", l.id, n, id)
+		r.recordViolation(Twice, l.e.h.node.Name, "life %d hears of message %d of life %d", l.id, n, id)
 		return
 	}
 	m := &l.said[n]
 	if m.acked || m.failed {
-		r.fail(Twice, l.e.h.node.Name, "message %d is settled twice, acknowledged %v, then %v", n, m.acked, acked)
+		r.recordViolation(Twice, l.e.h.node.Name, "message %d is settled twice, acknowledged %v, then %v", n, m.acked,
+			acked)
 		return
 	}
 	m.acked, m.failed, m.unsent = acked, !acked, unsent
@@ -102,13 +103,13 @@ func (l *life) settled(token uint64, acked, unsent bool) {
 	if !acked {
 		r.tally.Failed++
 	}
-	if !acked && unsent && l.got(n) {
-		r.fail(Twice, l.e.h.node.Name, "message %d was delivered, and is reported as never sent", n)
+	if !acked && unsent && l.wasDelivered(n) {
+		r.recordViolation(Twice, l.e.h.node.Name, "message %d was delivered, and is reported as never sent", n)
 	}
 }
 
-// take judges a message, or a piece of one, that a side has received.
-func (h *hearing) take(by *line, m *assoc.Received, scratch []byte) {
+// checkPiece judges a message, or a piece of one, that a side has received.
+func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byte) {
 	e := by.e
 	r, name := e.t.r, e.h.node.Name
 	l, n := h.from, int(m.PPID&(1<<numberBits-1))
@@ -117,35 +118,38 @@ func (h *hearing) take(by *line, m *assoc.Received, scratch []byte) {
 		switch {
 		case id != l.id: // what the peer had begun to say before it restarted
 		case by.a.State() != assoc.Closed:
-			r.fail(Lost, name, "message %d ends in the middle", n)
+			r.recordViolation(Lost, name, "message %d ends in the middle", n)
 		case h.part != n || h.off != m.Offset:
-			r.fail(Order, name, "message %d is cut off at octet %d, after %d of message %d", n, m.Offset, h.off, h.part)
+			r.recordViolation(Order, name, "message %d is cut off at octet %d, after %d of message %d", n, m.Offset,
+				h.off, h.part)
 		}
 		h.part = -1
 		return
 	}
 	if id != l.id || n >= len(l.said) {
-		r.fail(Twice, name, "message %d of life %d is delivered in life %d, which has %d", n, id, l.id, len(l.said))
+		r.recordViolation(Twice, name, "message %d of life %d is delivered in life %d, which has %d", n, id, l.id,
+			len(l.said))
 		return
 	}
 	said := &l.said[n]
 	if h.part >= 0 && (h.part != n || m.Offset != h.off) || h.part < 0 && m.Offset != 0 {
-		r.fail(Order, name, "octet %d of message %d, after %d of message %d", m.Offset, n, h.off, h.part)
+		r.recordViolation(Order, name, "octet %d of message %d, after %d of message %d", m.Offset, n, h.off, h.part)
 		return
 	}
 	if n < len(h.got) && h.got[n] {
-		r.fail(Twice, name, "message %d of life %d", n, l.id)
+		r.recordViolation(Twice, name, "message %d of life %d", n, l.id)
 		return
 	}
 	end := m.Offset + m.Size
 	if end > said.size || !m.More && end != said.size || m.Stream != said.stream || m.Unordered != said.unordered {
-		r.fail(Octets, name, "message %d has %d octets on stream %d, unordered %v, of %+v", n, end, m.Stream,
+		r.recordViolation(Octets, name, "message %d has %d octets on stream %d, unordered %v, of %+v", n, end, m.Stream,
 			m.Unordered, said)
 		return
 	}
 	b := scratch[:m.Size]
 	if k := m.CopyTo(b, 0); k != m.Size || !bytes.Equal(b, textOf(l, n, said.size)[m.Offset:end]) {
-		r.fail(Octets, name, "message %d of life %d, octets %d to %d, differ from what was said", n, l.id, m.Offset,
+		r.recordViolation(Octets, name, "message %d of life %d, octets %d to %d, differ from what was said", n, l.id,
+			m.Offset,
 			end)
 		return
 	}
@@ -154,33 +158,33 @@ func (h *hearing) take(by *line, m *assoc.Received, scratch []byte) {
 		r.tally.Pieces++
 		return
 	}
-	h.whole(e, n, said)
+	h.checkWhole(e, n, said)
 }
 
-// whole takes the end of a message.
-func (h *hearing) whole(e *end, n int, said *message) {
+// checkWhole takes the end of a message.
+func (h *receivedLog) checkWhole(e *end, n int, said *message) {
 	h.got = append(h.got, make([]bool, max(0, n+1-len(h.got)))...)
 	h.got[n] = true
 	if !said.unordered {
 		if last, ok := h.last[said.stream]; ok && last > n {
-			e.t.r.fail(Order, e.h.node.Name, "stream %d: message %d after %d", said.stream, n, last)
+			e.t.r.recordViolation(Order, e.h.node.Name, "stream %d: message %d after %d", said.stream, n, last)
 		}
 		h.last[said.stream] = n
 	}
 	e.t.r.tally.Heard++
 	e.t.r.tally.Octets += said.size
-	e.t.r.traffic()
+	e.t.r.noteTraffic()
 }
 
-// judge looks at a life that is over on both sides: every message has had one end, what was
+// judgeMessages looks at a life that is over on both sides: every message has had one end, what was
 // acknowledged was delivered.
-func (l *life) judge() {
+func (l *incarnation) judgeMessages() {
 	if !l.over || l.crashed || l.said == nil {
 		return
 	}
 	r, name := l.e.t.r, l.e.h.node.Name
 	if l.open > 0 {
-		r.fail(Lost, name, "%d messages have no end", l.open)
+		r.recordViolation(Lost, name, "%d messages have no end", l.open)
 	}
 	if len(l.heard) == 0 && !r.over {
 		return // the peer may hear of it yet
@@ -191,8 +195,9 @@ func (l *life) judge() {
 		}
 	}
 	for n, m := range l.said {
-		if m.acked && !l.got(n) {
-			r.fail(Lost, name, "message %d of life %d is acknowledged, and was never delivered: %+v", n, l.id, m)
+		if m.acked && !l.wasDelivered(n) {
+			r.recordViolation(Lost, name, "message %d of life %d is acknowledged, and was never delivered: %+v", n,
+				l.id, m)
 			break
 		}
 	}
@@ -201,8 +206,8 @@ func (l *life) judge() {
 	}
 }
 
-// got reports whether a message was delivered.
-func (l *life) got(n int) bool {
+// wasDelivered reports whether a message was delivered.
+func (l *incarnation) wasDelivered(n int) bool {
 	for _, h := range l.heard {
 		if n < len(h.got) && h.got[n] {
 			return true

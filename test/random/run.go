@@ -14,17 +14,17 @@ import (
 // run is a schedule being played.
 type run struct {
 	s     *Schedule
-	g     *simulation.Ground
+	g     *simulation.Env
 	hosts []*host
 	ids   map[*simulation.Node]int
 	atNAT map[netip.Addr]*host
-	users []user // of the associations, in the schedule's order
+	users []assocUser // of the associations, in the schedule's order
 
-	ways     []*way
+	ways     []*networkLink
 	faults   []*Act // of ways, that are under way
 	undos    []func()
-	troubles map[[2]int]*trouble
-	watches  map[*assoc.Assoc]*watch
+	troubles map[[2]int]*faultCount
+	watches  map[*assoc.Assoc]*assocMonitor
 	buffers  map[*assoc.Assoc]int // their receive buffers
 
 	buf           []byte // for a message
@@ -34,20 +34,20 @@ type run struct {
 	bad           *Violation
 }
 
-// user is those who make use of an association of the schedule.
-type user interface {
-	act(a *Act)
-	boot(h *host)  // a host that has a part in it is there, or there again
-	crash(h *host) // a host is about to forget everything
-	accept(h *host, a *assoc.Assoc) simulation.Conn
-	next() rawio.Time
-	work()
-	check()                          // looks at memory
-	idle() bool                      // nothing is left to be done
-	close()                          // is to end gracefully
-	finish()                         // judges what is left
-	asked(a *assoc.Assoc) bool       // the end of the association was asked for
-	muted(a *assoc.Assoc) rawio.Time // until when its user reads nothing
+// assocUser is those who make use of an association of the schedule.
+type assocUser interface {
+	carryOut(a *Act)
+	bootHost(h *host)  // a host that has a part in it is there, or there again
+	crashHost(h *host) // a host is about to forget everything
+	acceptAssoc(h *host, a *assoc.Assoc) simulation.Conn
+	nextEventAt() rawio.Time
+	actDue()
+	checkMemory()                         // looks at memory
+	isIdle() bool                         // nothing is left to be done
+	closeAll()                            // is to end gracefully
+	judgeEnd()                            // judges what is left
+	endWasAsked(a *assoc.Assoc) bool      // the end of the association was asked for
+	mutedUntil(a *assoc.Assoc) rawio.Time // until when its user reads nothing
 	String() string
 }
 
@@ -71,18 +71,18 @@ type Result struct {
 // Run plays the schedule to its end, or to the first violation.
 func (s *Schedule) Run() (res Result) {
 	r := newRun(s)
-	r.play()
-	r.tally.take(r)
+	r.playSchedule()
+	r.tally.readCounters(r)
 	return Result{r.bad, r.tally, r.g.Net().Hash()}
 }
 
 func newRun(s *Schedule) *run {
-	r := &run{s: s, g: simulation.NewGround(s.Seed), ids: make(map[*simulation.Node]int),
+	r := &run{s: s, g: simulation.NewEnv(s.Seed), ids: make(map[*simulation.Node]int),
 		atNAT:    make(map[netip.Addr]*host),
-		troubles: make(map[[2]int]*trouble), watches: make(map[*assoc.Assoc]*watch),
+		troubles: make(map[[2]int]*faultCount), watches: make(map[*assoc.Assoc]*assocMonitor),
 		buffers: make(map[*assoc.Assoc]int), second: -1}
 	r.g.Net().Separate()
-	r.g.Arrive = r.arrive
+	r.g.Arrive = r.deliverPacket
 	for i := range s.Hosts {
 		r.addHost(i)
 	}
@@ -94,7 +94,7 @@ func newRun(s *Schedule) *run {
 		}
 		if p := pairOf(a.A, a.B); !joined[p] {
 			joined[p] = true
-			r.join(a.A, a.B)
+			r.joinHosts(a.A, a.B)
 		}
 		if a.Use == RDMA {
 			r.users = append(r.users, newPair(r, i))
@@ -104,28 +104,28 @@ func newRun(s *Schedule) *run {
 	}
 	for i := range s.Acts {
 		a := &s.Acts[i]
-		r.g.After(a.At, func() { r.act(a) })
+		r.g.After(a.At, func() { r.carryOut(a) })
 	}
 	return r
 }
 
 func (r *run) addHost(i int) {
-	h := &host{r: r, id: i, spec: r.s.Hosts[i], rand: simnet.NewRand(rand64(r.s.Seed, 3, uint64(i)))}
+	h := &host{r: r, id: i, spec: r.s.Hosts[i], rand: simnet.NewRand(mixSeed(r.s.Seed, 3, uint64(i)))}
 	var addrs []netip.Addr
-	for _, k := range h.nets() {
+	for _, k := range h.netIDs() {
 		addrs = append(addrs, addrOf(i, k))
 	}
 	h.node = r.g.NewNode(fmt.Sprint(i), secrets{h.rand}, h.linkMTU, addrs...)
-	h.node.Skew = time.Duration(rand64(r.s.Seed, 4, uint64(i)) % uint64(24*time.Hour))
-	h.node.Out = h.out
-	h.node.Passed = func(p *rawio.Packet) { r.passed(h, p) }
-	h.node.Handled = func(c simulation.Conn) { r.handled(h, c) }
-	h.node.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn { return r.userOf(a).accept(h, a) }
+	h.node.Skew = time.Duration(mixSeed(r.s.Seed, 4, uint64(i)) % uint64(24*time.Hour))
+	h.node.Out = h.sendPacket
+	h.node.Passed = func(p *rawio.Packet) { r.checkPacket(h, p) }
+	h.node.Handled = func(c simulation.Conn) { r.checkAssoc(h, c) }
+	h.node.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn { return r.userOf(a).acceptAssoc(h, a) }
 	r.hosts = append(r.hosts, h)
 	r.ids[h.node] = i
 	if h.spec.NAT {
 		h.nat = &nat{inside: netip.AddrPortFrom(addrs[0], encap)}
-		h.renew(true)
+		h.renewNAT(true)
 	}
 }
 
@@ -141,7 +141,7 @@ func (s secrets) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (h *host) mtu() int {
+func (h *host) nominalMTU() int {
 	if h.spec.MTU == 0 {
 		return 1500
 	}
@@ -150,7 +150,7 @@ func (h *host) mtu() int {
 
 // linkMTU is what the host believes that its links carry of SCTP.
 func (h *host) linkMTU(_, remote netip.Addr) int {
-	n := h.mtu() - rawio.Overhead(netip.AddrPortFrom(remote, 0))
+	n := h.nominalMTU() - rawio.Overhead(netip.AddrPortFrom(remote, 0))
 	if h.udp {
 		n -= 8
 	}
@@ -158,7 +158,7 @@ func (h *host) linkMTU(_, remote netip.Addr) int {
 }
 
 // userOf finds the association of the schedule by its ports.
-func (r *run) userOf(a *assoc.Assoc) user { return r.users[int(a.LocalPort())%1000] }
+func (r *run) userOf(a *assoc.Assoc) assocUser { return r.users[int(a.LocalPort())%1000] }
 
 func (r *run) peerOf(h *host, a *assoc.Assoc) *host {
 	spec := &r.s.Assocs[int(a.LocalPort())%1000]
@@ -172,39 +172,39 @@ func (r *run) mutedUntil(a *assoc.Assoc) rawio.Time {
 	if a == nil {
 		return 0
 	}
-	return r.userOf(a).muted(a)
+	return r.userOf(a).mutedUntil(a)
 }
 
-// act carries out what the schedule has.
-func (r *run) act(a *Act) {
+// carryOut carries out what the schedule has.
+func (r *run) carryOut(a *Act) {
 	if r.closing || a.At >= r.s.Length {
 		return
 	}
 	r.tally.Acts[a.Kind]++
 	if a.Kind < Crash {
-		r.users[a.A].act(a)
+		r.users[a.A].carryOut(a)
 	} else {
-		r.begin(a)
+		r.beginFault(a)
 	}
 }
 
-// play has the world live, heal and end.
-func (r *run) play() {
+// playSchedule has the world live, heal and end.
+func (r *run) playSchedule() {
 	for _, u := range r.users {
 		for _, h := range r.hosts {
-			u.boot(h)
+			u.bootHost(h)
 		}
 	}
-	r.g.After(tick, r.ticking)
-	r.until("", rawio.Time(r.s.Length), func() bool { return false })
+	r.g.After(tick, r.checkIdle)
+	r.runUntil("", rawio.Time(r.s.Length), func() bool { return false })
 	for i := range r.undos {
 		if r.undos[i] != nil {
 			r.undos[i]()
 		}
 	}
-	r.until("what was to be done is not done", r.g.Now().Add(drain), func() bool {
+	r.runUntil("what was to be done is not done", r.g.Now().Add(drain), func() bool {
 		for _, u := range r.users {
-			if !u.idle() {
+			if !u.isIdle() {
 				return false
 			}
 		}
@@ -212,9 +212,9 @@ func (r *run) play() {
 	})
 	r.closing = true
 	for _, u := range r.users {
-		u.close()
+		u.closeAll()
 	}
-	r.until("associations that do not end", r.g.Now().Add(bye), func() bool {
+	r.runUntil("associations that do not end", r.g.Now().Add(bye), func() bool {
 		for _, h := range r.hosts {
 			if len(h.node.Conns()) > 0 {
 				return false
@@ -222,68 +222,68 @@ func (r *run) play() {
 		}
 		return true
 	})
-	r.end()
+	r.checkLeftovers()
 }
 
-// until lets the world go on until done, which is to be so by a time: else it is a stall, if that
+// runUntil lets the world go on until done, which is to be so by a time: else it is a stall, if that
 // has a name.
-func (r *run) until(stall string, by rawio.Time, done func() bool) {
+func (r *run) runUntil(stall string, by rawio.Time, done func() bool) {
 	for r.bad == nil && !done() {
 		next := by
 		for _, u := range r.users {
-			next = min(next, u.next())
+			next = min(next, u.nextEventAt())
 		}
 		r.g.Step(next)
 		for _, u := range r.users {
-			u.work()
+			u.actDue()
 		}
 		if r.g.Now() >= by || r.g.Events() > most {
 			if stall != "" || r.g.Events() > most {
-				r.fail(Progress, "-", "%s: %v", stall, r.users)
+				r.recordViolation(Progress, "-", "%s: %v", stall, r.users)
 			}
 			return
 		}
 	}
 }
 
-// end looks for what is left over.
-func (r *run) end() {
+// checkLeftovers looks for what is left over.
+func (r *run) checkLeftovers() {
 	r.over = true
 	if r.bad != nil {
 		return
 	}
 	for _, u := range r.users {
-		u.finish()
+		u.judgeEnd()
 	}
 	for _, h := range r.hosts {
 		if n := h.node.EP.Len(); n != 0 {
-			r.fail(CleanEnd, h.node.Name, "%d associations are left", n)
+			r.recordViolation(CleanEnd, h.node.Name, "%d associations are left", n)
 		}
 	}
 	net := r.g.Net()
 	net.Discard()
 	if n := net.Outstanding(); n != 0 {
-		r.fail(CleanEnd, "-", "%d packet buffers were never released", n)
+		r.recordViolation(CleanEnd, "-", "%d packet buffers were never released", n)
 	}
 }
 
-// traffic notes that something of a user has got through.
-func (r *run) traffic() {
+// noteTraffic notes that something of a user has got through.
+func (r *run) noteTraffic() {
 	if s := r.g.Now() / rawio.Time(time.Second); s != r.second {
 		r.second = s
 		r.tally.Busy += time.Second
 	}
 }
 
-// configure draws the limits and timers of one end.
-func configure(seed uint64, h *host) (c assoc.Config) {
+// drawConfig draws the limits and timers of one end.
+func drawConfig(seed uint64, h *host) (c assoc.Config) {
 	if h.nat == nil && h.spec.Nets > 1 {
 		c.LocalAddrs = h.node.Addrs
 	}
 	if seed == 0 {
 		return c
 	}
-	d := drawer{Rand: simnet.NewRand(rand64(seed, uint64(h.id)))}
+	d := drawer{Rand: simnet.NewRand(mixSeed(seed, uint64(h.id)))}
 	pick := func(v ...int) int { return v[d.n(len(v))] }
 	c.OutStreams, c.InStreams = uint16(pick(1, 4, 10, 300)), uint16(pick(10, 65535))
 	c.RecvBuffer = pick(1500, 3000, 10_000, 65536, 1<<20, 1<<20)

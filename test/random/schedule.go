@@ -95,8 +95,8 @@ func (k Kind) String() string { return kindNames[k] }
 func (k Kind) ofHost() bool { return k >= Crash && k <= Isolate }
 func (k Kind) ofWay() bool  { return k >= Loss }
 
-// rand64 mixes numbers into one from which something random is to follow.
-func rand64(v ...uint64) uint64 {
+// mixSeed mixes numbers into one from which something random is to follow.
+func mixSeed(v ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, x := range v {
 		h ^= x
@@ -107,9 +107,9 @@ func rand64(v ...uint64) uint64 {
 	return h
 }
 
-// seed is where what is random within an act begins.
-func (a *Act) seed(s *Schedule) uint64 {
-	return rand64(s.Seed, uint64(a.At), uint64(a.Kind), uint64(a.A), uint64(a.B), uint64(a.N))
+// seedOf is where what is random within an act begins.
+func (a *Act) seedOf(s *Schedule) uint64 {
+	return mixSeed(s.Seed, uint64(a.At), uint64(a.Kind), uint64(a.A), uint64(a.B), uint64(a.N))
 }
 
 // Literal is the schedule as Go source.
@@ -118,7 +118,7 @@ func (s *Schedule) Literal(pkg string) string {
 	fmt.Fprintf(&b, "%sSchedule{Seed: %#x, Length: %d,\n", pkg, s.Seed, s.Length)
 	fmt.Fprintf(&b, "\tHosts: []%sHost{", pkg)
 	for i, h := range s.Hosts {
-		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)], fields("Nets", h.Nets, "NAT", h.NAT, "MTU", h.MTU))
+		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)], fieldList("Nets", h.Nets, "NAT", h.NAT, "MTU", h.MTU))
 	}
 	fmt.Fprintf(&b, "},\n\tAssocs: []%sAssoc{", pkg)
 	for i, a := range s.Assocs {
@@ -127,11 +127,12 @@ func (s *Schedule) Literal(pkg string) string {
 			use = pkg + []string{"Messages", "Both", "RDMA"}[a.Use]
 		}
 		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)],
-			fields("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config))
+			fieldList("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config))
 	}
 	fmt.Fprintf(&b, "},\n\tActs: []%sAct{\n", pkg)
 	for _, a := range s.Acts {
-		fmt.Fprintf(&b, "\t\t%s,\n", fields("At", int64(a.At), "Kind", pkg+a.Kind.String(), "A", a.A, "B", a.B, "Net",
+		fmt.Fprintf(&b, "\t\t%s,\n", fieldList("At", int64(a.At), "Kind", pkg+a.Kind.String(), "A", a.A, "B", a.B,
+			"Net",
 			a.Net, "For", int64(a.For), "N", a.N))
 	}
 	b.WriteString("\t}}")
@@ -145,8 +146,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// fields writes a composite literal of the fields that are not zero.
-func fields(list ...any) string {
+// fieldList writes a composite literal of the fields that are not zero.
+func fieldList(list ...any) string {
 	var f []string
 	for i := 0; i < len(list); i += 2 {
 		switch v := list[i+1].(type) {

@@ -11,14 +11,14 @@ import (
 // tries schedules.
 func Shrink(s Schedule, tries int, still func(*Schedule) bool) Schedule {
 	x := &shrinker{best: s, tries: tries, still: still}
-	for before := -1; before != x.size() && x.tries > 0; {
-		before = x.size()
-		x.length()
-		x.acts()
-		x.assocs()
-		x.hosts()
-		x.plain()
-		x.gentler()
+	for before := -1; before != x.scheduleSize() && x.tries > 0; {
+		before = x.scheduleSize()
+		x.shortenRun()
+		x.dropActs()
+		x.dropAssocs()
+		x.dropHosts()
+		x.dropSpecials()
+		x.halveAmounts()
 	}
 	return x.best
 }
@@ -37,10 +37,12 @@ type shrinker struct {
 	still func(*Schedule) bool
 }
 
-func (x *shrinker) size() int { return len(x.best.Acts) + len(x.best.Assocs) + len(x.best.Hosts) }
+func (x *shrinker) scheduleSize() int {
+	return len(x.best.Acts) + len(x.best.Assocs) + len(x.best.Hosts)
+}
 
-// try takes over a schedule that still fails.
-func (x *shrinker) try(change func(s *Schedule)) bool {
+// tryChange takes over a schedule that still fails.
+func (x *shrinker) tryChange(change func(s *Schedule)) bool {
 	if x.tries <= 0 {
 		return false
 	}
@@ -55,31 +57,31 @@ func (x *shrinker) try(change func(s *Schedule)) bool {
 	return true
 }
 
-// length tries to end the world earlier.
-func (x *shrinker) length() {
-	for x.best.Length > time.Second && x.try(func(s *Schedule) {
+// shortenRun tries to end the world earlier.
+func (x *shrinker) shortenRun() {
+	for x.best.Length > time.Second && x.tryChange(func(s *Schedule) {
 		s.Length /= 2
 		s.Acts = slices.DeleteFunc(s.Acts, func(a Act) bool { return a.At >= s.Length })
 	}) {
 	}
 }
 
-// acts removes acts, first many at a time, then one by one.
-func (x *shrinker) acts() {
+// dropActs removes acts, first many at a time, then one by one.
+func (x *shrinker) dropActs() {
 	for n := len(x.best.Acts); n > 0; n /= 2 {
 		for at := 0; at < len(x.best.Acts); {
 			end := min(at+n, len(x.best.Acts))
-			if !x.try(func(s *Schedule) { s.Acts = slices.Delete(s.Acts, at, end) }) {
+			if !x.tryChange(func(s *Schedule) { s.Acts = slices.Delete(s.Acts, at, end) }) {
 				at = end
 			}
 		}
 	}
 }
 
-// assocs removes associations with the acts that are theirs.
-func (x *shrinker) assocs() {
+// dropAssocs removes associations with the acts that are theirs.
+func (x *shrinker) dropAssocs() {
 	for i := len(x.best.Assocs) - 1; i >= 0 && len(x.best.Assocs) > 1; i-- {
-		x.try(func(s *Schedule) {
+		x.tryChange(func(s *Schedule) {
 			s.Assocs = slices.Delete(s.Assocs, i, i+1)
 			s.Acts = slices.DeleteFunc(s.Acts, func(a Act) bool { return a.Kind < Crash && a.A == i })
 			for k := range s.Acts {
@@ -91,13 +93,13 @@ func (x *shrinker) assocs() {
 	}
 }
 
-// hosts removes hosts without an association, with the acts that are theirs.
-func (x *shrinker) hosts() {
+// dropHosts removes hosts without an association, with the acts that are theirs.
+func (x *shrinker) dropHosts() {
 	for i := len(x.best.Hosts) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(x.best.Assocs, func(a Assoc) bool { return a.A == i || a.B == i }) {
 			continue
 		}
-		x.try(func(s *Schedule) {
+		x.tryChange(func(s *Schedule) {
 			s.Hosts = slices.Delete(s.Hosts, i, i+1)
 			s.Acts = slices.DeleteFunc(s.Acts, func(a Act) bool {
 				return a.Kind >= Crash && (a.A == i || a.Kind.ofWay() && a.B == i)
@@ -123,8 +125,8 @@ func (x *shrinker) hosts() {
 	}
 }
 
-// plain takes away what makes hosts and associations special.
-func (x *shrinker) plain() {
+// dropSpecials takes away what makes hosts and associations special.
+func (x *shrinker) dropSpecials() {
 	for i := range x.best.Hosts {
 		for _, change := range []func(h *Host){
 			func(h *Host) { h.MTU = 0 },
@@ -133,7 +135,7 @@ func (x *shrinker) plain() {
 		} {
 			h := x.best.Hosts[i]
 			if change(&h); h != x.best.Hosts[i] && h.Nets > 0 {
-				x.try(func(s *Schedule) { s.Hosts[i] = h })
+				x.tryChange(func(s *Schedule) { s.Hosts[i] = h })
 			}
 		}
 	}
@@ -148,19 +150,19 @@ func (x *shrinker) plain() {
 		} {
 			a := x.best.Assocs[i]
 			if change(&a); a != x.best.Assocs[i] {
-				x.try(func(s *Schedule) { s.Assocs[i] = a })
+				x.tryChange(func(s *Schedule) { s.Assocs[i] = a })
 			}
 		}
 	}
 }
 
-// gentler halves what acts say how much or how long of.
-func (x *shrinker) gentler() {
+// halveAmounts halves what acts say how much or how long of.
+func (x *shrinker) halveAmounts() {
 	for i := range x.best.Acts {
 		for x.best.Acts[i].N > 1 && x.best.Acts[i].Kind != MTU && x.best.Acts[i].Kind != Hole &&
-			x.try(func(s *Schedule) { s.Acts[i].N /= 2 }) {
+			x.tryChange(func(s *Schedule) { s.Acts[i].N /= 2 }) {
 		}
-		for x.best.Acts[i].For > time.Millisecond && x.try(func(s *Schedule) { s.Acts[i].For /= 2 }) {
+		for x.best.Acts[i].For > time.Millisecond && x.tryChange(func(s *Schedule) { s.Acts[i].For /= 2 }) {
 		}
 	}
 }

@@ -14,123 +14,124 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// talk is an association with messages: its two users, who set it up again when it is lost, and the
+// messageAssoc is an association with messages: its two users, who set it up again when it is lost, and the
 // oracle.
-type talk struct {
+type messageAssoc struct {
 	r     *run
 	id    int
 	spec  *Assoc
 	ends  [2]*end // of hosts A and B
-	lives []*life
+	lives []*incarnation
 	tags  map[uint32]bool // of associations whose end was asked for
 	rand  *simnet.Rand
 }
 
 // end is the user of one side.
 type end struct {
-	t      *talk
+	t      *messageAssoc
 	side   int
 	h      *host
 	cfg    assoc.Config
-	line   *line // the association that it talks by
-	todo   []*burst
+	line   *assocSide // the association that it talks by
+	todo   []*messageBurst
 	mute   rawio.Time // until then it reads nothing
 	dialed bool       // it is about to set the association up
 }
 
-// burst is a number of messages that are to be said.
-type burst struct {
+// messageBurst is a number of messages that are to be said.
+type messageBurst struct {
 	rand *simnet.Rand
 	due  int
 	over bool     // no more becomes due
 	next *message // that the stack had no room for
 }
 
-// line is one association at one side. It implements simulation.Conn and assoc.Source, of which it
+// assocSide is one association at one side. It implements simulation.Conn and assoc.Source, of which it
 // wants the acknowledgements only.
-type line struct {
+type assocSide struct {
 	e    *end
 	a    *assoc.Assoc
 	up   bool
 	down error
-	out  *life
-	in   *hearing
+	out  *incarnation
+	in   *receivedLog
 }
 
-func newTalk(r *run, i int) *talk {
+func newTalk(r *run, i int) *messageAssoc {
 	s := &r.s.Assocs[i]
-	t := &talk{r: r, id: i, spec: s, tags: make(map[uint32]bool), rand: simnet.NewRand(rand64(r.s.Seed, 6, uint64(i)))}
+	t := &messageAssoc{r: r, id: i, spec: s, tags: make(map[uint32]bool),
+		rand: simnet.NewRand(mixSeed(r.s.Seed, 6, uint64(i)))}
 	for side, id := range []int{s.A, s.B} {
 		h := r.hosts[id]
-		t.ends[side] = &end{t: t, side: side, h: h, cfg: configure(s.Config, h)}
+		t.ends[side] = &end{t: t, side: side, h: h, cfg: drawConfig(s.Config, h)}
 	}
 	return t
 }
 
-func (t *talk) port(side int) uint16 {
+func (t *messageAssoc) portOf(side int) uint16 {
 	if side == 0 && t.spec.Use != Both {
 		return uint16(portA + t.id)
 	}
 	return uint16(portB + t.id)
 }
 
-// active says whether a side sets the association up.
-func (t *talk) active(side int) bool { return side == 0 || t.spec.Use == Both }
+// isActiveSide says whether a side sets the association up.
+func (t *messageAssoc) isActiveSide(side int) bool { return side == 0 || t.spec.Use == Both }
 
-func (t *talk) act(a *Act) {
+func (t *messageAssoc) carryOut(a *Act) {
 	switch a.Kind {
 	case Say:
-		t.ends[a.B].begin(a)
+		t.ends[a.B].beginBurst(a)
 	case Starve:
-		t.ends[a.B].starve(a.For)
+		t.ends[a.B].stopReading(a.For)
 	case Hangup, Hurl:
 		t.ends[a.B].hangUp(a.Kind == Hurl)
 	}
 }
 
-// boot listens, and sets the association up.
-func (t *talk) boot(h *host) {
+// bootHost listens, and sets the association up.
+func (t *messageAssoc) bootHost(h *host) {
 	for side, e := range t.ends {
 		if e.h != h {
 			continue
 		}
 		if side == 1 || t.spec.Use == Both {
-			if err := h.node.EP.Listen(t.port(side), &e.cfg); err != nil {
-				t.r.fail(CleanEnd, h.node.Name, "listen: %v", err)
+			if err := h.node.EP.Listen(t.portOf(side), &e.cfg); err != nil {
+				t.r.recordViolation(CleanEnd, h.node.Name, "listen: %v", err)
 			}
 		}
-		e.dial(0)
+		e.dialAfter(0)
 	}
 }
 
-// crash forgets.
-func (t *talk) crash(h *host) {
+// crashHost forgets.
+func (t *messageAssoc) crashHost(h *host) {
 	for _, c := range h.node.Conns() {
-		if l, ok := c.(*line); ok && l.e.t == t {
+		if l, ok := c.(*assocSide); ok && l.e.t == t {
 			l.down = errCrash
 			l.out.crashed = true
-			l.finish(true)
+			l.endLife(true)
 		}
 	}
 }
 
 var errCrash = errors.New("the host has crashed")
 
-// dial has the association set up, after a while.
-func (e *end) dial(after time.Duration) {
-	if !e.t.active(e.side) || e.dialed {
+// dialAfter has the association set up, after a while.
+func (e *end) dialAfter(after time.Duration) {
+	if !e.t.isActiveSide(e.side) || e.dialed {
 		return
 	}
 	e.dialed = true
 	e.t.r.g.After(after, func() {
 		e.dialed = false
 		if !e.h.off && !e.t.r.closing && (e.line == nil || e.line.down != nil) {
-			e.connect()
+			e.connectPeer()
 		}
 	})
 }
 
-func (e *end) connect() {
+func (e *end) connectPeer() {
 	t := e.t
 	peer := t.ends[1-e.side]
 	port := uint16(0)
@@ -138,79 +139,81 @@ func (e *end) connect() {
 		port = encap
 	}
 	var remotes []netip.AddrPort
-	for _, k := range peer.h.nets() {
+	for _, k := range peer.h.netIDs() {
 		if to := addrOf(peer.h.id, k); k == 0 || e.h.spec.Nets > k {
 			remotes = append(remotes, netip.AddrPortFrom(to, port))
 		}
 	}
-	a, err := e.h.node.EP.Connect(e.h.node.Time(), &e.cfg, t.port(e.side), netip.AddrPortFrom(e.h.node.Addrs[0], port),
-		remotes[:1+t.rand.IntN(len(remotes))], t.port(1-e.side))
+	a, err := e.h.node.EP.Connect(e.h.node.Time(), &e.cfg, t.portOf(e.side),
+		netip.AddrPortFrom(e.h.node.Addrs[0], port),
+		remotes[:1+t.rand.IntN(len(remotes))], t.portOf(1-e.side))
 	if err != nil { // what the peer has set up meanwhile may be on its way to its end
 		if !errors.Is(err, endpoint.ErrExists) {
-			t.r.fail(CleanEnd, e.h.node.Name, "connect: %v", err)
+			t.r.recordViolation(CleanEnd, e.h.node.Name, "connect: %v", err)
 		}
-		e.dial(time.Second)
+		e.dialAfter(time.Second)
 		return
 	}
-	l := e.adopt(a)
+	l := e.addLine(a)
 	e.h.node.Add(l)
 	l.Pump()
 }
 
-// adopt makes the line of an association.
-func (e *end) adopt(a *assoc.Assoc) *line {
-	l := &line{e: e, a: a}
+// addLine makes the line of an association.
+func (e *end) addLine(a *assoc.Assoc) *assocSide {
+	l := &assocSide{e: e, a: a}
 	a.Owner = l
 	a.SetUpper(nil, l)
 	if e.cfg.RecvBuffer > 0 {
 		e.t.r.buffers[a] = e.cfg.RecvBuffer
 	}
 	e.line = l
-	l.begin()
+	l.beginLife()
 	return l
 }
 
-func (t *talk) accept(h *host, a *assoc.Assoc) simulation.Conn {
+func (t *messageAssoc) acceptAssoc(h *host, a *assoc.Assoc) simulation.Conn {
 	if t.ends[1].h == h {
-		return t.ends[1].adopt(a)
+		return t.ends[1].addLine(a)
 	}
-	return t.ends[0].adopt(a)
+	return t.ends[0].addLine(a)
 }
 
-// begin starts a life.
-func (l *line) begin() {
+// beginLife starts a life.
+func (l *assocSide) beginLife() {
 	t := l.e.t
-	l.out = &life{id: uint32(len(t.lives)), e: l.e, tag: l.a.LocalTag()}
+	l.out = &incarnation{id: uint32(len(t.lives)), e: l.e, tag: l.a.LocalTag()}
 	for _, x := range t.lives {
 		if x.tag == l.out.tag && x.e == l.e {
-			t.r.fail(Twice, l.e.h.node.Name, "tag %#x has had an association already", x.tag)
+			t.r.recordViolation(Twice, l.e.h.node.Name, "tag %#x has had an association already", x.tag)
 		}
 	}
 	t.lives = append(t.lives, l.out)
 }
 
-// listen begins to hear the peer.
-func (l *line) listen() {
+// beginReceiving begins to hear the peer.
+func (l *assocSide) beginReceiving() {
 	t := l.e.t
 	for i := len(t.lives) - 1; i >= 0; i-- {
 		if x := t.lives[i]; x.tag == l.a.PeerTag() && x.e.side != l.e.side {
-			l.in = &hearing{from: x, last: make(map[wire.StreamID]int), part: -1}
+			l.in = &receivedLog{from: x, last: make(map[wire.StreamID]int), part: -1}
 			x.heard = append(x.heard, l.in)
 			return
 		}
 	}
-	t.r.fail(CleanEnd, l.e.h.node.Name, "an association with a peer of tag %#x, which nobody has", l.a.PeerTag())
+	t.r.recordViolation(CleanEnd, l.e.h.node.Name, "an association with a peer of tag %#x, which nobody has",
+		l.a.PeerTag())
 }
 
-// finish ends the life and the hearing.
-func (l *line) finish(lossy bool) {
+// endLife ends the life and the hearing.
+func (l *assocSide) endLife(lossy bool) {
 	out, in := l.out, l.in
 	out.over = true
 	if in != nil {
 		in.over, in.lossy = true, in.lossy || lossy
-		in.from.judge()
+		in.from.judgeMessages()
 	}
-	out.judge()
+	out.judgeMessages()
 	if l.e.line == l && l.down != nil {
 		l.e.line = nil
 	}
@@ -220,24 +223,24 @@ func (l *line) finish(lossy bool) {
 }
 
 // Assoc implements simulation.Conn.
-func (l *line) Assoc() *assoc.Assoc { return l.a }
+func (l *assocSide) Assoc() *assoc.Assoc { return l.a }
 
 // Gone implements simulation.Conn.
-func (l *line) Gone() bool { return l.down != nil }
+func (l *assocSide) Gone() bool { return l.down != nil }
 
 // Next implements assoc.Source.
-func (l *line) Next(rawio.Time, int, *assoc.Message) bool { return false }
+func (l *assocSide) Next(rawio.Time, int, *assoc.Message) bool { return false }
 
 // Idle implements assoc.Source.
-func (l *line) Idle() bool { return true }
+func (l *assocSide) Idle() bool { return true }
 
 // Acked implements assoc.Source.
-func (l *line) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
-	l.out.settled(token, true, false)
+func (l *assocSide) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
+	l.out.messageSettled(token, true, false)
 }
 
 // Pump implements simulation.Conn.
-func (l *line) Pump() {
+func (l *assocSide) Pump() {
 	if l.down != nil {
 		return
 	}
@@ -247,10 +250,10 @@ func (l *line) Pump() {
 			if !ok {
 				break
 			}
-			l.event(ev)
+			l.handleEvent(ev)
 		}
-		l.read()
-		l.speak()
+		l.readAll()
+		l.sendDue()
 		if !l.e.h.node.Transmit(l.a) {
 			break
 		}
@@ -258,42 +261,42 @@ func (l *line) Pump() {
 	l.e.h.node.Settled(l)
 }
 
-func (l *line) event(ev assoc.Event) {
+func (l *assocSide) handleEvent(ev assoc.Event) {
 	e := l.e
 	switch ev.Kind {
 	case assoc.EventUp:
 		l.up = true
 		e.h.node.EP.Refresh(l.a)
-		l.listen()
+		l.beginReceiving()
 	case assoc.EventRestart:
 		e.t.r.tally.Restarts++
 		e.h.node.EP.Refresh(l.a)
-		l.finish(e.mute > e.t.r.g.Now())
-		l.begin()
-		l.listen()
+		l.endLife(e.mute > e.t.r.g.Now())
+		l.beginLife()
+		l.beginReceiving()
 		l.up = true
 	case assoc.EventPathUp, assoc.EventPathDown:
 		e.h.node.EP.Refresh(l.a)
 	case assoc.EventSendFailed:
-		l.out.settled(ev.Token, false, ev.Unsent)
+		l.out.messageSettled(ev.Token, false, ev.Unsent)
 	case assoc.EventDown:
 		e.h.node.EP.Remove(l.a)
-		e.t.r.ended(e.h, l.a, ev.Err, e.t)
+		e.t.r.judgeEnd(e.h, l.a, ev.Err, e.t)
 		e.mute = 0 // what has come is read at last
-		l.read()
+		l.readAll()
 		if l.in != nil && l.in.part >= 0 {
-			e.t.r.fail(Lost, e.h.node.Name,
+			e.t.r.recordViolation(Lost, e.h.node.Name,
 				"of message %d %d octets were read, and nothing says that no more will come", l.in.part, l.in.off)
 		}
 		l.down = ev.Err
-		e.t.r.tally.end(ev.Err)
-		l.finish(false)
-		e.dial(time.Duration(e.t.rand.IntN(20_000)) * time.Millisecond)
+		e.t.r.tally.countEnd(ev.Err)
+		l.endLife(false)
+		e.dialAfter(time.Duration(e.t.rand.IntN(20_000)) * time.Millisecond)
 	}
 }
 
-// read takes what has come, unless the user is away.
-func (l *line) read() {
+// readAll takes what has come, unless the user is away.
+func (l *assocSide) readAll() {
 	e := l.e
 	if e.mute > e.t.r.g.Now() {
 		return
@@ -304,24 +307,24 @@ func (l *line) read() {
 			return
 		}
 		if l.in == nil {
-			e.t.r.fail(Twice, e.h.node.Name, "a message before the association is up")
+			e.t.r.recordViolation(Twice, e.h.node.Name, "a message before the association is up")
 		} else {
-			l.in.take(l, m, e.t.r.scratch(m.Size))
+			l.in.checkPiece(l, m, e.t.r.scratchBuffer(m.Size))
 		}
 		l.a.Release(m)
 	}
 }
 
-func (r *run) scratch(n int) []byte {
+func (r *run) scratchBuffer(n int) []byte {
 	if n > len(r.buf) {
 		r.buf = make([]byte, max(n, 1<<16))
 	}
 	return r.buf
 }
 
-// begin says messages one by one.
-func (e *end) begin(a *Act) {
-	b := &burst{rand: simnet.NewRand(a.seed(e.t.r.s))}
+// beginBurst says messages one by one.
+func (e *end) beginBurst(a *Act) {
+	b := &messageBurst{rand: simnet.NewRand(a.seedOf(e.t.r.s))}
 	e.todo = append(e.todo, b)
 	left := a.N
 	var say func()
@@ -342,8 +345,8 @@ func (e *end) begin(a *Act) {
 	say()
 }
 
-// draw makes up a message.
-func (b *burst) draw(a *assoc.Assoc, cfg *assoc.Config) *message {
+// drawMessage makes up a message.
+func (b *messageBurst) drawMessage(a *assoc.Assoc, cfg *assoc.Config) *message {
 	d := drawer{Rand: b.rand}
 	size := 1 + d.n([]int{16, 16, 100, 100, 100, 1000, 1000, 1000, 1000, 1400, 1400, 1400, 5000, 5000, 20_000,
 		maxMessage - 1}[d.n(16)])
@@ -354,8 +357,8 @@ func (b *burst) draw(a *assoc.Assoc, cfg *assoc.Config) *message {
 		stream: wire.StreamID(d.n(min(a.OutStreams(), 1+d.n(20))))}
 }
 
-// speak hands over what is to be said and fits.
-func (l *line) speak() {
+// sendDue hands over what is to be said and fits.
+func (l *assocSide) sendDue() {
 	e := l.e
 	for l.up && l.down == nil && len(e.todo) > 0 && len(l.out.said) < 1<<numberBits-1 {
 		b := e.todo[0]
@@ -369,9 +372,9 @@ func (l *line) speak() {
 			continue
 		}
 		if b.next == nil {
-			b.next = b.draw(l.a, &e.cfg)
+			b.next = b.drawMessage(l.a, &e.cfg)
 		}
-		if !l.send(b) {
+		if !l.sendNext(b) {
 			return
 		}
 	}
@@ -384,16 +387,16 @@ func (e *end) allDue() (n int) {
 	return n
 }
 
-// send hands a message over, and says whether the next may follow.
-func (l *line) send(b *burst) bool {
+// sendNext hands a message over, and says whether the next may follow.
+func (l *assocSide) sendNext(b *messageBurst) bool {
 	e, m := l.e, *b.next
 	m.stream %= wire.StreamID(l.a.OutStreams())
 	n, now := len(l.out.said), e.h.node.Time()
-	d := drawer{Rand: simnet.NewRand(rand64(uint64(l.out.ppid(n))))}
-	body := l.out.say(m, m.size <= 4096 && d.n(4) == 0)
+	d := drawer{Rand: simnet.NewRand(mixSeed(uint64(l.out.ppidOf(n))))}
+	body := l.out.makeMessage(m, m.size <= 4096 && d.n(4) == 0)
 	cut := d.n(m.size + 1)
-	msg := assoc.Message{Stream: m.stream, PPID: l.out.ppid(n), Unordered: m.unordered, SackNow: d.n(8) == 0,
-		Body: [2][]byte{body[:cut], body[cut:]}, Token: uint64(l.out.ppid(n)), NoBundle: d.n(16) == 0}
+	msg := assoc.Message{Stream: m.stream, PPID: l.out.ppidOf(n), Unordered: m.unordered, SackNow: d.n(8) == 0,
+		Body: [2][]byte{body[:cut], body[cut:]}, Token: uint64(l.out.ppidOf(n)), NoBundle: d.n(16) == 0}
 	if m.mortal {
 		msg.Expires = now.Add(time.Duration(d.n(20_000)) * time.Millisecond)
 	}
@@ -407,17 +410,17 @@ func (l *line) send(b *burst) bool {
 		b.due--
 		return true
 	}
-	l.out.unsay()
+	l.out.takeBackLast()
 	if err != assoc.ErrSendBufferFull && err != assoc.ErrClosing {
-		e.t.r.fail(CleanEnd, e.h.node.Name, "send: %v", err)
+		e.t.r.recordViolation(CleanEnd, e.h.node.Name, "send: %v", err)
 	}
 	return false
 }
 
-// starve has the user of a side read nothing for a while.
-func (e *end) starve(d time.Duration) {
+// stopReading has the user of a side read nothing for a while.
+func (e *end) stopReading(d time.Duration) {
 	e.mute = max(e.mute, e.t.r.g.Now().Add(d))
-	e.t.r.undo(d, func() {
+	e.t.r.undoAfter(d, func() {
 		if e.mute = 0; e.line != nil {
 			e.line.Pump()
 		}
@@ -434,24 +437,26 @@ func (e *end) hangUp(abort bool) {
 	if now := e.h.node.Time(); abort {
 		l.a.Abort(now, []byte("enough"))
 	} else if err := l.a.Shutdown(now); err != nil {
-		e.t.r.fail(CleanEnd, e.h.node.Name, "shutdown: %v", err)
+		e.t.r.recordViolation(CleanEnd, e.h.node.Name, "shutdown: %v", err)
 	}
 	l.Pump()
 }
 
-func (t *talk) next() rawio.Time          { return rawio.Never }
-func (t *talk) work()                     {}
-func (t *talk) check()                    {}
-func (t *talk) asked(a *assoc.Assoc) bool { return t.tags[a.LocalTag()] || t.tags[a.PeerTag()] }
-func (t *talk) muted(a *assoc.Assoc) rawio.Time {
-	if l, ok := a.Owner.(*line); ok {
+func (t *messageAssoc) nextEventAt() rawio.Time { return rawio.Never }
+func (t *messageAssoc) actDue()                 {}
+func (t *messageAssoc) checkMemory()            {}
+func (t *messageAssoc) endWasAsked(a *assoc.Assoc) bool {
+	return t.tags[a.LocalTag()] || t.tags[a.PeerTag()]
+}
+func (t *messageAssoc) mutedUntil(a *assoc.Assoc) rawio.Time {
+	if l, ok := a.Owner.(*assocSide); ok {
 		return l.e.mute
 	}
 	return 0
 }
 
 // idle: everything is said, and heard.
-func (t *talk) idle() bool {
+func (t *messageAssoc) isIdle() bool {
 	for _, e := range t.ends {
 		if e.allDue() > 0 {
 			return false
@@ -463,11 +468,11 @@ func (t *talk) idle() bool {
 	return true
 }
 
-// close ends everything gracefully, what old packets have brought about too.
-func (t *talk) close() {
+// closeAll ends everything gracefully, what old packets have brought about too.
+func (t *messageAssoc) closeAll() {
 	for _, e := range t.ends {
 		for _, c := range append([]simulation.Conn(nil), e.h.node.Conns()...) {
-			l, ok := c.(*line)
+			l, ok := c.(*assocSide)
 			if !ok || l.e != e {
 				continue
 			}
@@ -479,17 +484,17 @@ func (t *talk) close() {
 	}
 }
 
-// finish judges all lives.
-func (t *talk) finish() {
+// judgeEnd judges all lives.
+func (t *messageAssoc) judgeEnd() {
 	for _, l := range t.lives {
 		if !l.over {
-			t.r.fail(CleanEnd, l.e.h.node.Name, "life %d has no end", l.id)
+			t.r.recordViolation(CleanEnd, l.e.h.node.Name, "life %d has no end", l.id)
 		}
-		l.judge()
+		l.judgeMessages()
 	}
 }
 
-func (t *talk) String() string {
+func (t *messageAssoc) String() string {
 	s := fmt.Sprintf("[%d-%d:", t.spec.A, t.spec.B)
 	for _, e := range t.ends {
 		if s += fmt.Sprintf(" %d to say", e.allDue()); e.line != nil {

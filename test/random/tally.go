@@ -32,15 +32,15 @@ type Tally struct {
 	Octets   int // of messages delivered
 	Pieces   int // messages delivered in more than one
 	Damaged  uint64
-	RDMA     simulation.Tales
+	RDMA     simulation.Coverage
 }
 
-// take reads the counters of a run.
-func (t *Tally) take(r *run) {
+// readCounters reads the counters of a run.
+func (t *Tally) readCounters(r *run) {
 	t.Seeds, t.Virtual, t.Events, t.Net = 1, time.Duration(r.g.Now()), r.g.Events(), r.g.Net().Stats()
 	for _, u := range r.users {
-		if p, ok := u.(*pair); ok {
-			t.RDMA.Add(p.w.Seen())
+		if p, ok := u.(*rdmaPair); ok {
+			t.RDMA.Add(p.w.Coverage())
 		}
 	}
 }

@@ -20,24 +20,24 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// stranger has a folder with the programs.
-type stranger struct {
+// toolFolder has a folder with the programs.
+type toolFolder struct {
 	*testing.T
 	bin string
 }
 
 // program is one that runs.
 type program struct {
-	*stranger
+	*toolFolder
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 	said  strings.Builder
 }
 
-// start runs a tool, whose words are read by await and end.
-func (s *stranger) start(args ...string) *program {
+// startTool runs a tool, whose words are read by await and end.
+func (s *toolFolder) startTool(args ...string) *program {
 	s.Helper()
-	p := &program{stranger: s, cmd: exec.Command(filepath.Join(s.bin, args[0]), args[1:]...)}
+	p := &program{toolFolder: s, cmd: exec.Command(filepath.Join(s.bin, args[0]), args[1:]...)}
 	r, w, err := os.Pipe()
 	must.OK(s, err)
 	p.cmd.Stdout, p.cmd.Stderr = w, w
@@ -48,8 +48,8 @@ func (s *stranger) start(args ...string) *program {
 	return p
 }
 
-// await reads until a line matches, and returns it.
-func (p *program) await(pattern string) string {
+// awaitLine reads until a line matches, and returns it.
+func (p *program) awaitLine(pattern string) string {
 	p.Helper()
 	for p.lines.Scan() {
 		fmt.Fprintln(&p.said, p.lines.Text())
@@ -61,22 +61,22 @@ func (p *program) await(pattern string) string {
 	return ""
 }
 
-// end waits for the end, and compares all that was said with a pattern. Words of ours stand for
+// awaitEnd waits for the end, and compares all that was said with a pattern. Words of ours stand for
 // figures.
-func (p *program) end(code int, pattern string) string {
+func (p *program) awaitEnd(code int, pattern string) string {
 	p.Helper()
 	for p.lines.Scan() {
 		fmt.Fprintln(&p.said, p.lines.Text())
 	}
 	p.cmd.Wait()
 	check.Equal(p, "exit of "+p.cmd.String(), p.cmd.ProcessState.ExitCode(), code)
-	if !match(pattern, p.said.String()) {
+	if !matchPattern(pattern, p.said.String()) {
 		p.Errorf("%v says\n%s\nwant\n%s", p.cmd.Args, &p.said, pattern)
 	}
 	return p.said.String()
 }
 
-func (p *program) interrupt() *program {
+func (p *program) sendInterrupt() *program {
 	p.cmd.Process.Signal(os.Interrupt)
 	return p
 }
@@ -91,11 +91,11 @@ var figures = strings.NewReplacer(
 	"RATE", `(0\.\d[1-9]|0\.[1-9]\d|[1-9]\d{0,5}\.\d\d)`, "BYTES", `[1-9]\d{3,7}`, "COUNT", `[1-9]\d{0,6}`, "FEW",
 	`\d{1,4}`, "US", `[1-9]\d{0,7}(\.\d+)?`)
 
-func match(pattern, text string) bool {
+func matchPattern(pattern, text string) bool {
 	return regexp.MustCompile(`^` + figures.Replace(pattern) + `$`).MatchString(text)
 }
 
-func get(t *testing.T, url string) string {
+func getPage(t *testing.T, url string) string {
 	resp := must.Get(http.Get(url))(t)
 	defer resp.Body.Close()
 	check.Equal(t, url, resp.StatusCode, http.StatusOK)

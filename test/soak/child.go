@@ -112,7 +112,7 @@ func serveOrders(text string) error {
 		var a answer
 		switch in.Text() {
 		case "clear":
-			c.book.reuse()
+			c.book.reuseEntries()
 		case "go":
 			c.setResting(false)
 		case "rest":
@@ -120,7 +120,7 @@ func serveOrders(text string) error {
 			a.Left = c.awaitRest()
 		case "sample":
 			c.dropArenas()
-			a = sample()
+			a = sampleProcess()
 		case "stacks":
 			buf := make([]byte, 1<<20)
 			os.Stderr.Write(buf[:runtime.Stack(buf, true)])
@@ -187,8 +187,8 @@ func (c *child) awaitRest() string {
 	return ""
 }
 
-// open makes the device for one server, or of one. Only a server has ports that others know.
-func (c *child) open(s service) (*rdma.Device, error) {
+// openDevice makes the device for one server, or of one. Only a server has ports that others know.
+func (c *child) openDevice(s service) (*rdma.Device, error) {
 	var link rawio.Link
 	var err error
 	if c.Link == "udp" {
@@ -229,8 +229,8 @@ func (c *child) sctpConfig(s service) sctp.Config {
 	return cfg
 }
 
-// arena returns memory for a session, with nothing of the one before in it.
-func (c *child) arena(size int) []byte {
+// newArena returns memory for a session, with nothing of the one before in it.
+func (c *child) newArena(size int) []byte {
 	var b []byte
 	select {
 	case b = <-c.arenas:
@@ -260,13 +260,13 @@ func (c *child) dropArenas() {
 	}
 }
 
-// log says what is wrong, beside the count in the ledger.
-func (c *child) log(e *entry, format string, args ...any) {
+// logFault says what is wrong, beside the count in the ledger.
+func (c *child) logFault(e *entry, format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s (%d): session %#x: %s\n", c.Name, c.Number, e.id, fmt.Sprintf(format, args...))
 }
 
-// sample measures this process, after everything that can be freed was.
-func sample() answer {
+// sampleProcess measures this process, after everything that can be freed was.
+func sampleProcess() answer {
 	runtime.GC() // twice: pools are emptied by the second
 	runtime.GC()
 	debug.FreeOSMemory()

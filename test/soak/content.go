@@ -44,14 +44,14 @@ func pieceAt(id uint64, seq, use, n int) int {
 	return int(h % uint64(patternSize-n))
 }
 
-func piece(id uint64, seq, use, n int) []byte {
+func contentPiece(id uint64, seq, use, n int) []byte {
 	at := pieceAt(id, seq, use, n)
 	return pattern[at : at+n]
 }
 
-// placed reports whether the first n octets of area are the content and those behind it untouched,
+// isPlaced reports whether the first n octets of area are the content and those behind it untouched,
 // and clears the area.
-func placed(area []byte, n int, want []byte) bool {
+func isPlaced(area []byte, n int, want []byte) bool {
 	beyond := area[n:min(n+guard, len(area))]
 	ok := bytes.Equal(area[:n], want) && isPoison(beyond)
 	fillPoison(area[:n])
@@ -88,7 +88,7 @@ type head struct {
 
 const headLen = 32
 
-func (h *head) put(b []byte) {
+func (h *head) encodeTo(b []byte) {
 	binary.BigEndian.PutUint64(b, h.id)
 	binary.BigEndian.PutUint32(b[8:], h.seq)
 	binary.BigEndian.PutUint32(b[12:], h.turn)
@@ -99,8 +99,8 @@ func (h *head) put(b []byte) {
 	copy(b[28:], "soak")
 }
 
-// get reads a head and reports whether it is one.
-func (h *head) get(b []byte) bool {
+// decodeFrom reads a head and reports whether it is one.
+func (h *head) decodeFrom(b []byte) bool {
 	if len(b) < headLen || string(b[28:headLen]) != "soak" {
 		return false
 	}

@@ -27,12 +27,12 @@ type series struct {
 	s      []sampleAt
 }
 
-// judge compares the samples. Goroutines and descriptors must all be the same. The memory of a
+// judgeSamples compares the samples. Goroutines and descriptors must all be the same. The memory of a
 // process that lives as long as the run must not grow, by each of three measures. The median of the
 // last quarter of the samples after the first minute is no more than 5 % above that of the first
 // quarter. The receive buffers that are idle differ from sample to sample. judge returns a line,
 // and how many of these rules do not hold.
-func (r *series) judge() (line string, broken int) {
+func (r *series) judgeSamples() (line string, broken int) {
 	if len(r.s) == 0 {
 		return r.name + ": never at rest", 1
 	}
@@ -65,9 +65,9 @@ func (r *series) judge() (line string, broken int) {
 		{"in use", func(s sampleAt) uint64 { return s.Used }},
 		{"resident set", func(s sampleAt) uint64 { return s.RSS }},
 	} {
-		before, after := median(warm[:part], m.of), median(warm[len(warm)-part:], m.of)
+		before, after := medianOf(warm[:part], m.of), medianOf(warm[len(warm)-part:], m.of)
 		change := 100 * (float64(after)/float64(before) - 1)
-		line += fmt.Sprintf("; %s %.2f MB, then %.2f MB (%+.1f%%)", m.name, mb(before), mb(after), change)
+		line += fmt.Sprintf("; %s %.2f MB, then %.2f MB (%+.1f%%)", m.name, megabytes(before), megabytes(after), change)
 		if change > flatBy { // less is what a burst in the beginning leaves behind
 			broken++
 			line += " GROWS"
@@ -76,7 +76,7 @@ func (r *series) judge() (line string, broken int) {
 	return line, broken
 }
 
-func median(s []sampleAt, of func(sampleAt) uint64) uint64 {
+func medianOf(s []sampleAt, of func(sampleAt) uint64) uint64 {
 	v := make([]uint64, 0, len(s))
 	for _, x := range s {
 		v = append(v, of(x))
@@ -85,4 +85,4 @@ func median(s []sampleAt, of func(sampleAt) uint64) uint64 {
 	return v[len(v)/2]
 }
 
-func mb(n uint64) float64 { return float64(n) / 1e6 }
+func megabytes(n uint64) float64 { return float64(n) / 1e6 }

@@ -32,7 +32,7 @@ func (c *child) startClient() error {
 	}
 	var lanes []*lane
 	for i, s := range c.Servers {
-		dev, err := c.open(s)
+		dev, err := c.openDevice(s)
 		if err != nil {
 			return err
 		}
@@ -62,12 +62,12 @@ func (c *child) startClient() error {
 	return nil
 }
 
-// begin opens an entry for a new session.
-func (l *lane) begin(kind uint32, window int) (*entry, error) {
+// beginEntry opens an entry for a new session.
+func (l *lane) beginEntry(kind uint32, window int) (*entry, error) {
 	l.mu.Lock()
 	id := l.ids()
 	l.mu.Unlock()
-	e, err := l.book.begin(id, kind, window)
+	e, err := l.book.beginEntry(id, kind, window)
 	if err != nil {
 		time.Sleep(100 * time.Millisecond)
 		return nil, err
@@ -76,16 +76,16 @@ func (l *lane) begin(kind uint32, window int) (*entry, error) {
 	return e, nil
 }
 
-// refused ends a session that was not set up. The next one has to wait, as the server may be gone
+// endRefused ends a session that was not set up. The next one has to wait, as the server may be gone
 // for a moment.
-func (l *lane) refused(e *entry) {
-	l.book.end(e, stateRefused)
+func (l *lane) endRefused(e *entry) {
+	l.book.endEntry(e, stateRefused)
 	time.Sleep(100 * time.Millisecond)
 }
 
-// pace keeps the rate: operations come in bursts, between which there are pauses. Before a rest it
+// keepRate keeps the rate: operations come in bursts, between which there are pauses. Before a rest it
 // hurries.
-func (l *lane) pace() {
+func (l *lane) keepRate() {
 	if l.burst > 0 || l.wantRest() {
 		l.burst--
 		return
@@ -94,8 +94,8 @@ func (l *lane) pace() {
 	time.Sleep(time.Duration(float64(l.gap) * float64(l.burst+1) * l.rng.ExpFloat64()))
 }
 
-// size draws the octets of an operation: most are small, some are not.
-func (l *lane) size() int {
+// drawSize draws the octets of an operation: most are small, some are not.
+func (l *lane) drawSize() int {
 	switch l.rng.IntN(16) {
 	case 0:
 		return l.rng.IntN(64 << 10)

@@ -66,15 +66,15 @@ type entry struct {
 	sent, got [perSession]byte
 }
 
-// because notes the first reason of a failure.
-func (e *entry) because(format string, args ...any) {
+// noteReason notes the first reason of a failure.
+func (e *entry) noteReason(format string, args ...any) {
 	if e.reason[0] == 0 {
 		copy(e.reason[:], fmt.Sprintf(format, args...))
 	}
 }
 
-// why is the reason of a failure.
-func (e *entry) why() string { return string(bytes.TrimRight(e.reason[:], "\x00")) }
+// reasonText is the reason of a failure.
+func (e *entry) reasonText() string { return string(bytes.TrimRight(e.reason[:], "\x00")) }
 
 const ledgerSize = maxSessions * int(unsafe.Sizeof(entry{}))
 
@@ -104,8 +104,8 @@ func openLedger(path string) (*ledger, error) {
 	return &ledger{entries: unsafe.Slice((*entry)(unsafe.Pointer(&mem[0])), maxSessions)}, nil
 }
 
-// close unmaps the file; the entries are gone then.
-func (l *ledger) close() error {
+// closeFile unmaps the file; the entries are gone then.
+func (l *ledger) closeFile() error {
 	mem := unsafe.Slice((*byte)(unsafe.Pointer(&l.entries[0])), ledgerSize)
 	l.entries = nil
 	return syscall.Munmap(mem)
@@ -113,8 +113,8 @@ func (l *ledger) close() error {
 
 var errLedgerFull = errors.New("the ledger is full until the next rest")
 
-// begin opens an entry; its counter is the place for the peer's atomics.
-func (l *ledger) begin(id uint64, kind uint32, window int) (*entry, error) {
+// beginEntry opens an entry; its counter is the place for the peer's atomics.
+func (l *ledger) beginEntry(id uint64, kind uint32, window int) (*entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.used == len(l.entries) {
@@ -128,7 +128,7 @@ func (l *ledger) begin(id uint64, kind uint32, window int) (*entry, error) {
 	return e, nil
 }
 
-func (l *ledger) end(e *entry, state uint32) {
+func (l *ledger) endEntry(e *entry, state uint32) {
 	e.ended = time.Now().UnixNano()
 	e.state = state
 	l.mu.Lock()
@@ -136,20 +136,20 @@ func (l *ledger) end(e *entry, state uint32) {
 	l.mu.Unlock()
 }
 
-// reuse starts over with empty entries, which whoever audits has cleared.
-func (l *ledger) reuse() {
+// reuseEntries starts over with empty entries, which whoever audits has cleared.
+func (l *ledger) reuseEntries() {
 	l.mu.Lock()
 	l.used = 0
 	l.mu.Unlock()
 }
 
-func (e *entry) post(seq int, order byte) { e.sent[seq] = posted | order<<orderShift }
+func (e *entry) notePosted(seq int, order byte) { e.sent[seq] = posted | order<<orderShift }
 
-// unpost takes back what the stack refused to take.
-func (e *entry) unpost(seq int) { e.sent[seq] = 0 }
+// undoPost takes back what the stack refused to take.
+func (e *entry) undoPost(seq int) { e.sent[seq] = 0 }
 
-// settle notes what became of a message.
-func (e *entry) settle(seq int, how byte) {
+// noteOutcome notes what became of a message.
+func (e *entry) noteOutcome(seq int, how byte) {
 	if e.sent[seq]&(completed|failed) != 0 {
 		e.twice++
 	}
@@ -165,8 +165,8 @@ func (e *entry) settleRest(how byte) {
 	}
 }
 
-// take notes an arrival.
-func (e *entry) take(seq int) {
+// noteArrival notes an arrival.
+func (e *entry) noteArrival(seq int) {
 	if e.got[seq] < 255 {
 		e.got[seq]++
 	}

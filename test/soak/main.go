@@ -53,7 +53,7 @@ func main() {
 	flag.Parse()
 	if *text != "" {
 		if err := serveOrders(*text); err != nil {
-			fail(err)
+			exitWith(err)
 		}
 		return
 	}
@@ -63,14 +63,14 @@ func main() {
 		links = []string{"raw", "udp"}
 	case "raw", "udp":
 	default:
-		fail(fmt.Errorf("-link %s: it is raw, udp or both", o.link))
+		exitWith(fmt.Errorf("-link %s: it is raw, udp or both", o.link))
 	}
-	if err := ready(); err != nil {
-		fail(err)
+	if err := checkPrerequisites(); err != nil {
+		exitWith(err)
 	}
 	// All processes inherit it. Huge pages would make the resident set go up and down by 2 MB.
 	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
-		fail(fmt.Errorf("transparent huge pages: %w", err))
+		exitWith(fmt.Errorf("transparent huge pages: %w", err))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -80,26 +80,26 @@ func main() {
 	var all sync.WaitGroup
 	for i, link := range links {
 		runs[i] = newRun(&o, link)
-		all.Go(func() { runs[i].run(ctx) })
+		all.Go(func() { runs[i].runCycles(ctx) })
 	}
 	all.Wait()
-	if !summary(runs) {
+	if !printSummary(runs) {
 		os.Exit(1)
 	}
 }
 
-func fail(err error) {
+func exitWith(err error) {
 	fmt.Fprintln(os.Stderr, "soak:", err)
 	os.Exit(2)
 }
 
-// ready tells what is missing here.
-func ready() error {
+// checkPrerequisites tells what is missing here.
+func checkPrerequisites() error {
 	if os.Getuid() != 0 {
 		return fmt.Errorf("network namespaces need root")
 	}
 	for _, c := range []string{"ip -V", "nft --version"} {
-		if err := sh("%s", c); err != nil {
+		if err := runCommand("%s", c); err != nil {
 			return fmt.Errorf("install iproute2 and nftables: %w", err)
 		}
 	}

@@ -28,8 +28,8 @@ type process struct {
 	gone     chan struct{}
 }
 
-// start runs a process and waits until it is ready.
-func start(ns string, o order, dir string) (*process, error) {
+// startProcess runs a process and waits until it is ready.
+func startProcess(ns string, o order, dir string) (*process, error) {
 	p := &process{order: o, ns: ns}
 	p.Ledger = filepath.Join(dir, fmt.Sprintf("%s-%d", o.Name, o.Number))
 	var err error
@@ -67,13 +67,13 @@ func start(ns string, o order, dir string) (*process, error) {
 			p.answers <- a
 		}
 	}()
-	_, err = p.wait(20 * time.Second)
+	_, err = p.waitAnswer(20 * time.Second)
 	return p, err
 }
 
 var errGone = errors.New("has died")
 
-func (p *process) wait(limit time.Duration) (answer, error) {
+func (p *process) waitAnswer(limit time.Duration) (answer, error) {
 	select {
 	case a := <-p.answers:
 		return a, nil
@@ -84,31 +84,31 @@ func (p *process) wait(limit time.Duration) (answer, error) {
 	}
 }
 
-func (p *process) tell(command string) (answer, error) {
+func (p *process) sendCommand(command string) (answer, error) {
 	if _, err := io.WriteString(p.in, command+"\n"); err != nil {
 		return answer{}, fmt.Errorf("%s (%d): %w", p.Name, p.Number, err)
 	}
-	return p.wait(2 * restLimit)
+	return p.waitAnswer(2 * restLimit)
 }
 
-// kill is a kill -9. The ledger stays.
-func (p *process) kill() {
+// killProcess is a kill -9. The ledger stays.
+func (p *process) killProcess() {
 	p.killedAt = time.Now().UnixNano()
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
 }
 
-// quit lets the process end by itself.
-func (p *process) quit() {
+// quitProcess lets the process end by itself.
+func (p *process) quitProcess() {
 	p.in.Close()
 	t := time.AfterFunc(5*time.Second, func() { p.cmd.Process.Kill() })
 	p.cmd.Wait()
 	t.Stop()
 }
 
-// snapshot returns a copy of the ledger.
-func (p *process) snapshot() book {
-	b := book{name: fmt.Sprintf("%s (%d)", p.Name, p.Number), server: p.Server, killedAt: p.killedAt}
+// copyLedger returns a copy of the ledger.
+func (p *process) copyLedger() ledgerCopy {
+	b := ledgerCopy{name: fmt.Sprintf("%s (%d)", p.Name, p.Number), server: p.Server, killedAt: p.killedAt}
 	for i := range p.book.entries {
 		if p.book.entries[i].id != 0 {
 			b.entries = append(b.entries, p.book.entries[i])
@@ -122,14 +122,14 @@ func (p *process) clearBook() {
 	clear(unsafe.Slice((*byte)(unsafe.Pointer(&p.book.entries[0])), ledgerSize))
 }
 
-// forget removes the ledger of a process that is no more.
-func (p *process) forget() {
-	p.book.close()
+// removeLedger removes the ledger of a process that is no more.
+func (p *process) removeLedger() {
+	p.book.closeFile()
 	os.Remove(p.Ledger)
 }
 
-// cpu returns the processor time that the process has used so far.
-func (p *process) cpu() time.Duration {
+// cpuTime returns the processor time that the process has used so far.
+func (p *process) cpuTime() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0

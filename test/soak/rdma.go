@@ -50,22 +50,22 @@ func wrParts(id uint64) (w, slot, s int) {
 	return int(id >> 56), int(id >> 40 & 0xffff), int(id & 0xffffffff)
 }
 
-// immediate packs what a request without octets of its own says: op, slot, seq (or turn), n.
-func immediate(op, slot, seq, n int) uint64 {
+// packImmediate packs what a request without octets of its own says: op, slot, seq (or turn), n.
+func packImmediate(op, slot, seq, n int) uint64 {
 	return uint64(op)<<56 | uint64(slot)<<48 | uint64(seq)<<32 | uint64(n)
 }
 func immParts(v uint64) (op, slot, seq, n int) {
 	return int(v >> 56), int(v >> 48 & 0xff), int(v >> 32 & 0xffff), int(v & 0xffffffff)
 }
 
-// terms is the private data of either side.
-type terms struct {
+// privateTerms is the private data of either side.
+type privateTerms struct {
 	id                       uint64
 	target, source, counters rdma.STag // of the server: written to, read from, operated on
 	counter                  uint64    // address
 }
 
-func (t *terms) encode() []byte {
+func (t *privateTerms) encodeTerms() []byte {
 	b := binary.BigEndian.AppendUint64(nil, t.id)
 	for _, s := range []rdma.STag{t.target, t.source, t.counters} {
 		b = binary.BigEndian.AppendUint32(b, uint32(s))
@@ -73,7 +73,7 @@ func (t *terms) encode() []byte {
 	return binary.BigEndian.AppendUint64(b, t.counter)
 }
 
-func (t *terms) decode(b []byte) bool {
+func (t *privateTerms) decodeFrom(b []byte) bool {
 	if len(b) != 28 {
 		return false
 	}
@@ -108,16 +108,16 @@ type side struct {
 }
 
 func (c *child) newSide(dev *rdma.Device, e *entry, own bool) (*side, error) {
-	s := &side{child: c, e: e, dev: dev, pd: dev.AllocPD(), arena: c.arena(arenaSize)}
+	s := &side{child: c, e: e, dev: dev, pd: dev.AllocPD(), arena: c.newArena(arenaSize)}
 	var err error
-	if s.mr, err = s.register(s.arena, rdma.LocalWrite, nil); err != nil {
+	if s.mr, err = s.registerMemory(s.arena, rdma.LocalWrite, nil); err != nil {
 		return nil, err
 	}
 	access := rdma.Access(0)
 	if c.Server {
 		access = rdma.RemoteRead
 	}
-	if s.source, err = s.register(pattern, access, nil); err != nil {
+	if s.source, err = s.registerMemory(pattern, access, nil); err != nil {
 		return nil, err
 	}
 	if s.cq, err = dev.CreateCQ(2 * queueDepth); err != nil {
@@ -140,7 +140,7 @@ func (c *child) newSide(dev *rdma.Device, e *entry, own bool) (*side, error) {
 	return s, nil
 }
 
-func (s *side) register(b []byte, access rdma.Access, opts *rdma.RegionOptions) (*rdma.MR, error) {
+func (s *side) registerMemory(b []byte, access rdma.Access, opts *rdma.RegionOptions) (*rdma.MR, error) {
 	mr, err := s.pd.Register(b, access, opts)
 	if err == nil {
 		s.regions = append(s.regions, mr)
@@ -154,38 +154,38 @@ func dataAt(slot int) int { return slot * dataSize }
 func inAt(i int) int      { return rdmaWindow*dataSize + i*msgSize }
 func outAt(i int) int     { return inAt(recvs + i) }
 
-func (s *side) data(slot int) []byte { return s.arena[dataAt(slot):][:dataSize] }
+func (s *side) slotData(slot int) []byte { return s.arena[dataAt(slot):][:dataSize] }
 
 func (s *side) postRecv(i int) error {
 	return s.qp.PostRecv(&rdma.RecvWR{ID: wrID(wrRecv, i, 0), SGL: []rdma.SGE{s.mr.SGE(inAt(i), msgSize)}})
 }
 
-// piece names a content as the source of a message.
-func (s *side) piece(seq, use, n int) rdma.SGE {
+// contentSGE names a content as the source of a message.
+func (s *side) contentSGE(seq, use, n int) rdma.SGE {
 	return s.source.SGE(pieceAt(s.e.id, seq, use, n), n)
 }
 
-// message returns a request to send h, with n octets of content behind it from the pattern; there
+// newMessage returns a request to send h, with n octets of content behind it from the pattern; there
 // has to be a free buffer.
-func (s *side) message(h *head, use, n int) rdma.SendWR {
+func (s *side) newMessage(h *head, use, n int) rdma.SendWR {
 	i := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	h.put(s.arena[outAt(i):])
+	h.encodeTo(s.arena[outAt(i):])
 	wr := rdma.SendWR{ID: wrID(wrSend, i+1, int(h.seq)), Op: rdma.OpSend, SGL: []rdma.SGE{s.mr.SGE(outAt(i), headLen)}}
 	if n > 0 {
-		wr.SGL = append(wr.SGL, s.piece(int(h.seq), use, n))
+		wr.SGL = append(wr.SGL, s.contentSGE(int(h.seq), use, n))
 	}
 	return wr
 }
 
-// post posts requests, the last of which completes the message seq, if that is not negative, and
+// postRequests posts requests, the last of which completes the message seq, if that is not negative, and
 // notes it.
-func (s *side) post(seq int, wrs ...rdma.SendWR) {
+func (s *side) postRequests(seq int, wrs ...rdma.SendWR) {
 	if s.broken {
 		return
 	}
 	if seq >= 0 {
-		s.e.post(seq, s.order)
+		s.e.notePosted(seq, s.order)
 	}
 	n, err := s.qp.PostSendList(wrs)
 	for _, wr := range wrs[:n] {
@@ -198,13 +198,13 @@ func (s *side) post(seq int, wrs ...rdma.SendWR) {
 	}
 	s.breakBy("post: %v", err)
 	if seq >= 0 {
-		s.e.unpost(seq)
+		s.e.undoPost(seq)
 	}
 }
 
-// completed handles what both sides do with a completion. It returns false for one of a failed
+// handleCommon handles what both sides do with a completion. It returns false for one of a failed
 // request.
-func (s *side) completed(wc *rdma.WC) bool {
+func (s *side) handleCommon(wc *rdma.WC) bool {
 	what, slot, seq := wrParts(wc.ID)
 	if what != wrRecv && what != wrQuiet {
 		s.open--
@@ -217,7 +217,7 @@ func (s *side) completed(wc *rdma.WC) bool {
 		how = failed
 	}
 	if what == wrSend {
-		s.e.settle(seq, how)
+		s.e.noteOutcome(seq, how)
 		if slot > 0 {
 			s.free = append(s.free, slot-1)
 		}
@@ -225,9 +225,9 @@ func (s *side) completed(wc *rdma.WC) bool {
 	return how == completed
 }
 
-// each calls f for the completions there are, after waiting for one for no longer than until. It
+// forEachCompletion calls f for the completions there are, after waiting for one for no longer than until. It
 // returns how many there were.
-func (s *side) each(until time.Time, f func(*rdma.WC)) int {
+func (s *side) forEachCompletion(until time.Time, f func(*rdma.WC)) int {
 	for first := true; ; first = false {
 		n, err := s.cq.Poll(s.wcs[:])
 		if err != nil {
@@ -250,8 +250,8 @@ func (s *side) each(until time.Time, f func(*rdma.WC)) int {
 	}
 }
 
-// leave ends the session on this side and notes how. f takes what has yet to complete.
-func (s *side) leave(state uint32, f func(*rdma.WC)) {
+// leaveSession ends the session on this side and notes how. f takes what has yet to complete.
+func (s *side) leaveSession(state uint32, f func(*rdma.WC)) {
 	if state == stateGraceful && !s.broken {
 		ctx, cancel := context.WithTimeout(s.ctx, stuckFor)
 		if err := s.qp.Disconnect(ctx); err != nil {
@@ -259,7 +259,7 @@ func (s *side) leave(state uint32, f func(*rdma.WC)) {
 		}
 		if ctx.Err() != nil {
 			s.e.stuck++
-			s.log(s.e, "does not disconnect")
+			s.logFault(s.e, "does not disconnect")
 		}
 		cancel()
 	}
@@ -269,24 +269,24 @@ func (s *side) leave(state uint32, f func(*rdma.WC)) {
 	case <-s.qp.Done():
 	case <-time.After(stuckFor):
 		s.e.stuck++
-		s.log(s.e, "the QP does not end: %v", why)
+		s.logFault(s.e, "the QP does not end: %v", why)
 	}
-	for s.each(time.Time{}, f) > 0 {
+	for s.forEachCompletion(time.Time{}, f) > 0 {
 	}
 	if state == stateGraceful && s.broken {
 		state = stateFailed
-		s.e.because("%s; %v", s.cause, why)
+		s.e.noteReason("%s; %v", s.cause, why)
 	}
-	s.drop()
-	s.book.end(s.e, state)
+	s.deregisterAll()
+	s.book.endEntry(s.e, state)
 }
 
-// drop gives the memory back. From the end of Deregister on nobody writes there.
-func (s *side) drop() {
+// deregisterAll gives the memory back. From the end of Deregister on nobody writes there.
+func (s *side) deregisterAll() {
 	for _, mr := range s.regions {
 		if err := mr.Deregister(); err != nil {
 			s.e.wrong++
-			s.log(s.e, "deregister: %v", err)
+			s.logFault(s.e, "deregister: %v", err)
 		}
 	}
 	s.putArena(s.arena)
@@ -299,7 +299,7 @@ func (s *side) breakBy(format string, args ...any) {
 	}
 }
 
-func (s *side) wrongf(format string, args ...any) {
+func (s *side) countWrong(format string, args ...any) {
 	s.e.wrong++
-	s.log(s.e, format, args...)
+	s.logFault(s.e, format, args...)
 }

@@ -23,7 +23,7 @@ type request struct {
 type rdmaClient struct {
 	*side
 	rng   *rand.Rand
-	peer  terms
+	peer  privateTerms
 	slots [rdmaWindow]request
 	seq   int    // of the next message
 	turn  uint32 // of the next reply
@@ -31,33 +31,34 @@ type rdmaClient struct {
 
 // rdmaSession runs one session to its end, which now and then is a sudden one.
 func (l *lane) rdmaSession() {
-	e, err := l.begin(kindRDMA, rdmaWindow)
+	e, err := l.beginEntry(kindRDMA, rdmaWindow)
 	if err != nil {
 		return
 	}
 	s, err := l.newSide(l.dev, e, l.own)
 	if err != nil {
 		e.stuck++
-		l.log(e, "%v", err)
-		l.book.end(e, stateRefused)
+		l.logFault(e, "%v", err)
+		l.book.endEntry(e, stateRefused)
 		return
 	}
 	c := &rdmaClient{side: s, rng: l.rng}
 	ctx, cancel := context.WithTimeout(l.ctx, stuckFor)
-	reply, err := s.qp.Connect(ctx, netip.AddrPortFrom(l.to.Addr, l.to.RDMAPort), (&terms{id: e.id}).encode())
+	reply, err := s.qp.Connect(ctx, netip.AddrPortFrom(l.to.Addr, l.to.RDMAPort),
+		(&privateTerms{id: e.id}).encodeTerms())
 	cancel()
-	if err != nil || !c.peer.decode(reply) {
-		e.because("%v", err)
+	if err != nil || !c.peer.decodeFrom(reply) {
+		e.noteReason("%v", err)
 		s.qp.Close()
-		s.drop()
-		l.refused(e)
+		s.deregisterAll()
+		l.endRefused(e)
 		return
 	}
-	c.leave(c.run(l), c.handle)
+	c.leaveSession(c.runSession(l), c.handleCompletion)
 }
 
-// run posts requests and handles their replies; it returns how the session is to end.
-func (c *rdmaClient) run(l *lane) uint32 {
+// runSession posts requests and handles their replies; it returns how the session is to end.
+func (c *rdmaClient) runSession(l *lane) uint32 {
 	total, cut := 1+l.rng.IntN(120), -1
 	if l.rng.IntN(8) == 0 {
 		cut = l.rng.IntN(total)
@@ -66,40 +67,40 @@ func (c *rdmaClient) run(l *lane) uint32 {
 		if n == cut {
 			return stateCut
 		}
-		l.pace()
-		c.each(time.Time{}, c.handle)
-		slot := c.slot()
+		l.keepRate()
+		c.forEachCompletion(time.Time{}, c.handleCompletion)
+		slot := c.freeSlot()
 		if slot < 0 {
 			break
 		}
-		c.request(slot, l.rng.IntN(opBye), l.size())
+		c.postRequest(slot, l.rng.IntN(opBye), l.drawSize())
 	}
 	for slot := range c.slots {
-		c.await(func() bool { return c.slots[slot].waits == 0 })
+		c.awaitUntil(func() bool { return c.slots[slot].waits == 0 })
 	}
 	if !c.broken {
-		c.request(0, opBye, 0)
-		c.await(func() bool { return c.slots[0].waits == 0 && c.open == 0 })
+		c.postRequest(0, opBye, 0)
+		c.awaitUntil(func() bool { return c.slots[0].waits == 0 && c.open == 0 })
 	}
 	return stateGraceful
 }
 
-// await handles completions until done, or until the session is broken.
-func (c *rdmaClient) await(done func() bool) {
+// awaitUntil handles completions until done, or until the session is broken.
+func (c *rdmaClient) awaitUntil(done func() bool) {
 	for until := time.Now().Add(stuckFor); !done() && !c.broken; {
-		c.each(until, c.handle)
+		c.forEachCompletion(until, c.handleCompletion)
 		if time.Now().After(until) {
 			c.e.stuck++
-			c.log(c.e, "waits for %+v", c.slots)
+			c.logFault(c.e, "waits for %+v", c.slots)
 			c.breakBy("stuck")
 		}
 	}
 }
 
-// slot returns one where nothing is outstanding, and waits for it.
-func (c *rdmaClient) slot() int {
+// freeSlot returns one where nothing is outstanding, and waits for it.
+func (c *rdmaClient) freeSlot() int {
 	free := -1
-	c.await(func() bool {
+	c.awaitUntil(func() bool {
 		for i := range c.slots {
 			if c.slots[i].waits == 0 {
 				free = i
@@ -111,7 +112,7 @@ func (c *rdmaClient) slot() int {
 	return free
 }
 
-func (c *rdmaClient) request(slot, op, n int) {
+func (c *rdmaClient) postRequest(slot, op, n int) {
 	n = min(n, dataSize)
 	if op == opSend {
 		n = min(n, msgSize-headLen)
@@ -128,43 +129,44 @@ func (c *rdmaClient) request(slot, op, n int) {
 	}
 	switch op {
 	case opSend:
-		wr := c.message(&h, forRequest, n)
+		wr := c.newMessage(&h, forRequest, n)
 		if c.rng.IntN(2) == 0 {
 			wr.Op = rdma.OpSendSE
 		}
-		c.post(r.seq, wr)
+		c.postRequests(r.seq, wr)
 	case opWrite:
-		c.post(r.seq, target(rdma.SendWR{ID: wrID(wrQuiet, 0, 0), Op: rdma.OpWrite, Flags: rdma.Unsignaled,
-			SGL: []rdma.SGE{c.piece(r.seq, forWrite, n)}}), c.message(&h, 0, 0))
+		c.postRequests(r.seq, target(rdma.SendWR{ID: wrID(wrQuiet, 0, 0), Op: rdma.OpWrite, Flags: rdma.Unsignaled,
+			SGL: []rdma.SGE{c.contentSGE(r.seq, forWrite, n)}}), c.newMessage(&h, 0, 0))
 	case opWriteImm:
-		c.post(r.seq, target(rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpWriteImm,
-			SGL: []rdma.SGE{c.piece(r.seq, forWrite, n)}, Immediate: immediate(op, slot, r.seq, n)}))
+		c.postRequests(r.seq, target(rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpWriteImm,
+			SGL: []rdma.SGE{c.contentSGE(r.seq, forWrite, n)}, Immediate: packImmediate(op, slot, r.seq, n)}))
 	case opImm:
-		c.post(r.seq, rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpImmSE,
-			Immediate: immediate(op, slot, r.seq, n)})
+		c.postRequests(r.seq, rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpImmSE,
+			Immediate: packImmediate(op, slot, r.seq, n)})
 	case opPull, opPush:
-		c.exchange(r, slot, &h)
+		c.exchangeWindow(r, slot, &h)
 	case opRead:
 		r.waits = 1
 		r.seq = int(c.e.reads) % perSession
 		c.e.reads++
-		c.post(-1, rdma.SendWR{ID: wrID(wrRead, slot, 0), Op: rdma.OpRead, SGL: []rdma.SGE{c.mr.SGE(dataAt(slot), n)},
+		c.postRequests(-1, rdma.SendWR{ID: wrID(wrRead, slot, 0), Op: rdma.OpRead,
+			SGL:        []rdma.SGE{c.mr.SGE(dataAt(slot), n)},
 			RemoteSTag: c.peer.source, RemoteTO: uint64(pieceAt(c.e.id, r.seq, forRead, n))})
 	case opAtomic:
-		c.atomic(r, slot)
+		c.postAtomic(r, slot)
 	case opBye:
-		wr := c.message(&h, 0, 0)
+		wr := c.newMessage(&h, 0, 0)
 		wr.Op, wr.InvalidateSTag = rdma.OpSendInv, c.peer.target
-		c.post(r.seq, wr)
+		c.postRequests(r.seq, wr)
 	}
 }
 
-// exchange opens a window on the memory of a slot and has the server read or write there.
-func (c *rdmaClient) exchange(r *request, slot int, h *head) {
+// exchangeWindow opens a window on the memory of a slot and has the server read or write there.
+func (c *rdmaClient) exchangeWindow(r *request, slot int, h *head) {
 	access := rdma.RemoteWrite
 	if r.op == opPull {
 		access = rdma.RemoteRead
-		copy(c.data(slot), piece(c.e.id, r.seq, forPull, r.n))
+		copy(c.slotData(slot), contentPiece(c.e.id, r.seq, forPull, r.n))
 	}
 	w, err := c.mr.Bind(c.qp, dataAt(slot), max(r.n, 1), access)
 	if err != nil {
@@ -173,12 +175,12 @@ func (c *rdmaClient) exchange(r *request, slot int, h *head) {
 	}
 	r.window = w
 	h.stag = uint32(w.STag())
-	c.post(r.seq, c.message(h, 0, 0))
+	c.postRequests(r.seq, c.newMessage(h, 0, 0))
 }
 
-// atomic adds one to the session's counter, of which nobody else knows: its value before tells
+// postAtomic adds one to the session's counter, of which nobody else knows: its value before tells
 // whether each one so far was carried out once.
-func (c *rdmaClient) atomic(r *request, slot int) {
+func (c *rdmaClient) postAtomic(r *request, slot int) {
 	r.waits = 1
 	r.swap = uint64(c.e.adds)
 	op := rdma.FetchAdd(1)
@@ -186,12 +188,12 @@ func (c *rdmaClient) atomic(r *request, slot int) {
 		op = rdma.CmpSwap(r.swap, r.swap+1)
 	}
 	c.e.adds++
-	c.post(-1, rdma.SendWR{ID: wrID(wrAdd, slot, 0), Op: rdma.OpAtomic, RemoteSTag: c.peer.counters,
+	c.postRequests(-1, rdma.SendWR{ID: wrID(wrAdd, slot, 0), Op: rdma.OpAtomic, RemoteSTag: c.peer.counters,
 		RemoteTO: c.peer.counter, Atomic: op})
 }
 
-func (c *rdmaClient) handle(wc *rdma.WC) {
-	if !c.completed(wc) {
+func (c *rdmaClient) handleCompletion(wc *rdma.WC) {
+	if !c.handleCommon(wc) {
 		return
 	}
 	what, slot, seq := wrParts(wc.ID)
@@ -204,63 +206,63 @@ func (c *rdmaClient) handle(wc *rdma.WC) {
 		}
 	case wrRead:
 		r := &c.slots[slot]
-		if int(wc.ByteLen) != r.n || !placed(c.data(slot), r.n, piece(c.e.id, r.seq, forRead, r.n)) {
-			c.wrongf("Read %d of %d octets", r.seq, r.n)
+		if int(wc.ByteLen) != r.n || !isPlaced(c.slotData(slot), r.n, contentPiece(c.e.id, r.seq, forRead, r.n)) {
+			c.countWrong("Read %d of %d octets", r.seq, r.n)
 		}
 		c.e.readsDone++
 		r.waits = 0
 	case wrAdd:
 		r := &c.slots[slot]
 		if wc.Original != r.swap {
-			c.wrongf("atomic %d found %d", r.swap, wc.Original)
+			c.countWrong("atomic %d found %d", r.swap, wc.Original)
 		}
 		c.e.addsDone++
 		r.waits = 0
 	case wrRecv:
-		c.reply(wc, slot)
+		c.handleReply(wc, slot)
 	}
 }
 
-// reply takes the server's reply in the receive at.
-func (c *rdmaClient) reply(wc *rdma.WC, at int) {
+// handleReply takes the server's reply in the receive at.
+func (c *rdmaClient) handleReply(wc *rdma.WC, at int) {
 	var h head
 	msg := c.arena[inAt(at):][:wc.ByteLen]
 	if wc.Opcode == rdma.WCRecvImm {
 		_, slot, seq, turn := immParts(wc.Immediate)
 		h = head{id: c.e.id, op: opImm, slot: uint8(slot), seq: uint32(seq), turn: uint32(turn)}
-	} else if !h.get(msg) || h.id != c.e.id || len(msg) != headLen+int(h.n) || int(h.slot) >= rdmaWindow {
-		c.wrongf("a reply of %d octets is none", len(msg))
+	} else if !h.decodeFrom(msg) || h.id != c.e.id || len(msg) != headLen+int(h.n) || int(h.slot) >= rdmaWindow {
+		c.countWrong("a reply of %d octets is none", len(msg))
 		return
 	}
 	if h.turn != c.turn {
 		c.e.disorder++
-		c.log(c.e, "reply %d came as number %d", h.turn, c.turn)
+		c.logFault(c.e, "reply %d came as number %d", h.turn, c.turn)
 	}
 	c.turn++
 	r := &c.slots[h.slot]
 	seq := int(h.seq)
 	if r.waits == 0 || r.seq != seq || r.op != int(h.op) {
-		c.wrongf("reply to request %d %d on slot %d, where there is %+v", h.op, h.seq, h.slot, *r)
+		c.countWrong("reply to request %d %d on slot %d, where there is %+v", h.op, h.seq, h.slot, *r)
 		return
 	}
-	if len(msg) > headLen && string(msg[headLen:]) != string(piece(c.e.id, seq, forReply, int(h.n))) {
-		c.wrongf("content of the reply to %d", seq)
+	if len(msg) > headLen && string(msg[headLen:]) != string(contentPiece(c.e.id, seq, forReply, int(h.n))) {
+		c.countWrong("content of the reply to %d", seq)
 	}
 	if w := r.window; w != nil {
 		if w.Valid() || !wc.Invalidated || wc.InvalidatedSTag != w.STag() {
-			c.wrongf("the reply to %d did not end the window", seq)
+			c.countWrong("the reply to %d did not end the window", seq)
 		}
 		w.Invalidate()
 		use := forPull
 		if r.op == opPush {
 			use = forPush
 		}
-		if !placed(c.data(int(h.slot)), r.n, piece(c.e.id, seq, use, r.n)) {
-			c.wrongf("what request %d of %d octets had placed", seq, r.n)
+		if !isPlaced(c.slotData(int(h.slot)), r.n, contentPiece(c.e.id, seq, use, r.n)) {
+			c.countWrong("what request %d of %d octets had placed", seq, r.n)
 		}
 		r.window = nil
 	}
-	c.e.take(seq)
+	c.e.noteArrival(seq)
 	r.waits--
 	c.over = r.op == opBye
 	fillPoison(msg)

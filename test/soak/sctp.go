@@ -23,8 +23,8 @@ const (
 	sctpLongest    = 600 << 10
 )
 
-// talk is what both ends of a plain association have.
-type talk struct {
+// plainAssoc is what both ends of a plain association have.
+type plainAssoc struct {
 	*child
 	conn *sctp.Conn
 	buf  []byte // a piece of a message
@@ -32,45 +32,45 @@ type talk struct {
 	last [sctpStreams]int
 }
 
-func (c *child) newTalk(conn *sctp.Conn) *talk {
-	t := &talk{child: c, conn: conn, buf: make([]byte, 64<<10)}
-	t.begin()
+func (c *child) newTalk(conn *sctp.Conn) *plainAssoc {
+	t := &plainAssoc{child: c, conn: conn, buf: make([]byte, 64<<10)}
+	t.resetSeqs()
 	return t
 }
 
-func (t *talk) begin() {
+func (t *plainAssoc) resetSeqs() {
 	for i := range t.last {
 		t.last[i] = -1
 	}
 }
 
 // inOrder notes an arrival on its stream.
-func (t *talk) inOrder(e *entry, h *head) {
+func (t *plainAssoc) inOrder(e *entry, h *head) {
 	if h.lane == unordered {
 		return
 	}
 	if last := &t.last[h.lane]; int(h.seq) <= *last {
 		e.disorder++
-		t.log(e, "message %d on stream %d came after %d", h.seq, h.lane, *last)
+		t.logFault(e, "message %d on stream %d came after %d", h.seq, h.lane, *last)
 	} else {
 		*last = int(h.seq)
 	}
 }
 
-// write sends a message: a head, and n octets of content.
-func (t *talk) write(e *entry, h head, use, n int) error {
+// writeMessage sends a message: a head, and n octets of content.
+func (t *plainAssoc) writeMessage(e *entry, h head, use, n int) error {
 	h.n = uint32(n)
 	t.out = append(t.out[:0], make([]byte, headLen)...)
-	h.put(t.out)
-	t.out = append(t.out, piece(h.id, int(h.seq), use, n)...)
+	h.encodeTo(t.out)
+	t.out = append(t.out, contentPiece(h.id, int(h.seq), use, n)...)
 	info := sctp.SendInfo{Stream: h.lane, PPID: uint32(use) + 1}
 	if h.lane == unordered {
 		info.Stream, info.Unordered = uint16(h.seq%sctpStreams), true
 	}
-	e.post(int(h.seq), byte(h.lane))
+	e.notePosted(int(h.seq), byte(h.lane))
 	_, err := t.conn.WriteMsg(t.out, info)
 	if err != nil {
-		e.unpost(int(h.seq))
+		e.undoPost(int(h.seq))
 	}
 	return err
 }
@@ -81,14 +81,14 @@ type message struct {
 	good bool
 }
 
-// read reads one message in as many pieces as it comes, without ever having it whole. A message
+// readMessage reads one message in as many pieces as it comes, without ever having it whole. A message
 // that is cut off is passed over.
-func (t *talk) read(use int) (message, error) {
+func (t *plainAssoc) readMessage(use int) (message, error) {
 	for {
 		n, info, err := t.conn.ReadMsg(t.buf)
 		var m message
 		if err == nil {
-			m.good = m.get(t.buf[:n])
+			m.good = m.decodeFrom(t.buf[:n])
 		}
 		if m.good {
 			m.good = info.PPID == uint32(use)+1 && (m.lane == unordered) == info.Unordered &&
@@ -96,7 +96,7 @@ func (t *talk) read(use int) (message, error) {
 		}
 		var want []byte
 		if m.good {
-			want = piece(m.id, int(m.seq), use, int(m.n))
+			want = contentPiece(m.id, int(m.seq), use, int(m.n))
 		}
 		at, from := 0, headLen
 		for err == nil {
@@ -119,9 +119,9 @@ func (t *talk) read(use int) (message, error) {
 	}
 }
 
-// account settles what was written in the session, after the association has ended or was
+// settleWritten settles what was written in the session, after the association has ended or was
 // restarted: what no event names as failed has been acknowledged.
-func (t *talk) account(e *entry) {
+func (t *plainAssoc) settleWritten(e *entry) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for {
@@ -131,11 +131,11 @@ func (t *talk) account(e *entry) {
 		}
 		if ev.Lost > 0 {
 			e.stuck++
-			t.log(e, "%d events were lost", ev.Lost)
+			t.logFault(e, "%d events were lost", ev.Lost)
 		}
 		var h head
-		if ev.Kind == sctp.EventSendFailed && h.get(ev.Message) && h.id == e.id {
-			e.settle(int(h.seq), failed)
+		if ev.Kind == sctp.EventSendFailed && h.decodeFrom(ev.Message) && h.id == e.id {
+			e.noteOutcome(int(h.seq), failed)
 		}
 	}
 	e.settleRest(completed)
@@ -143,7 +143,7 @@ func (t *talk) account(e *entry) {
 
 // sctpSession runs one association to its end.
 func (l *lane) sctpSession() {
-	e, err := l.begin(kindSCTP, sctpWindow)
+	e, err := l.beginEntry(kindSCTP, sctpWindow)
 	if err != nil {
 		return
 	}
@@ -153,24 +153,24 @@ func (l *lane) sctpSession() {
 	conn, err := l.dev.Transport().Dial(ctx, netip.AddrPortFrom(l.to.Addr, l.to.SCTPPort), &cfg)
 	cancel()
 	if err != nil {
-		e.because("%v", err)
-		l.refused(e)
+		e.noteReason("%v", err)
+		l.endRefused(e)
 		return
 	}
-	c := &sctpClient{talk: l.newTalk(conn), lane: l, e: e, room: make(chan struct{}, sctpWindow)}
-	l.book.end(e, c.run())
+	c := &sctpClient{plainAssoc: l.newTalk(conn), lane: l, e: e, room: make(chan struct{}, sctpWindow)}
+	l.book.endEntry(e, c.runSession())
 }
 
 // sctpClient is one association of a client.
 type sctpClient struct {
-	*talk
+	*plainAssoc
 	lane *lane
 	e    *entry
 	room chan struct{} // holds a token for each message without an answer
 	sent int
 }
 
-func (c *sctpClient) run() uint32 {
+func (c *sctpClient) runSession() uint32 {
 	var reader sync.WaitGroup
 	reader.Go(c.readAnswers)
 	total, cut := 1+c.lane.rng.IntN(200), -1
@@ -179,9 +179,9 @@ func (c *sctpClient) run() uint32 {
 	}
 	state, err := uint32(stateGraceful), error(nil)
 	for ; c.sent < total && c.sent != cut && err == nil; c.sent++ {
-		c.lane.pace()
-		if err = c.acquire(); err == nil {
-			err = c.request()
+		c.lane.keepRate()
+		if err = c.acquireRoom(); err == nil {
+			err = c.sendRequest()
 		}
 	}
 	switch {
@@ -191,7 +191,7 @@ func (c *sctpClient) run() uint32 {
 		c.conn.Abort("on purpose")
 	default:
 		for i := 0; i < sctpWindow && err == nil; i++ { // until every answer has come
-			err = c.acquire()
+			err = c.acquireRoom()
 		}
 		if err == nil {
 			err = c.conn.Close()
@@ -199,17 +199,17 @@ func (c *sctpClient) run() uint32 {
 	}
 	if err != nil {
 		state = stateFailed
-		c.e.because("%v; %v", err, c.conn.Err())
+		c.e.noteReason("%v; %v", err, c.conn.Err())
 		c.conn.Abort("broken")
 	}
 	<-c.conn.Done()
 	reader.Wait()
-	c.account(c.e)
+	c.settleWritten(c.e)
 	return state
 }
 
-// acquire waits for room in the window.
-func (c *sctpClient) acquire() error {
+// acquireRoom waits for room in the window.
+func (c *sctpClient) acquireRoom() error {
 	select {
 	case c.room <- struct{}{}:
 		return nil
@@ -217,39 +217,39 @@ func (c *sctpClient) acquire() error {
 		return errors.Join(io.ErrUnexpectedEOF, c.conn.Err())
 	case <-time.After(stuckFor):
 		c.e.stuck++
-		c.log(c.e, "no answer after %v", stuckFor)
+		c.logFault(c.e, "no answer after %v", stuckFor)
 		return context.DeadlineExceeded
 	}
 }
 
-func (c *sctpClient) request() error {
+func (c *sctpClient) sendRequest() error {
 	h := head{id: c.e.id, seq: uint32(c.sent), lane: uint16(c.lane.rng.IntN(sctpStreams))}
 	if c.lane.rng.IntN(3) == 0 {
 		h.lane = unordered
 	}
-	n := c.lane.size()
+	n := c.lane.drawSize()
 	if c.lane.rng.IntN(150) == 0 {
 		n = c.lane.rng.IntN(sctpLongest)
 	}
-	return c.write(c.e, h, forRequest, n)
+	return c.writeMessage(c.e, h, forRequest, n)
 }
 
 func (c *sctpClient) readAnswers() {
 	for {
-		m, err := c.read(forReply)
+		m, err := c.readMessage(forReply)
 		if err != nil {
 			return
 		}
 		if !m.good {
 			c.e.wrong++
-			c.log(c.e, "answer %+v", m.head)
+			c.logFault(c.e, "answer %+v", m.head)
 			continue
 		}
 		if m.id != c.e.id {
 			continue // to what was on this port before
 		}
 		c.inOrder(c.e, &m.head)
-		c.e.take(int(m.seq))
+		c.e.noteArrival(int(m.seq))
 		select {
 		case <-c.room:
 		default: // more answers than requests, as the books will show
@@ -264,19 +264,19 @@ func (c *child) serveConn(conn *sctp.Conn) {
 	var e *entry
 	finish := func(state uint32) {
 		if e != nil {
-			t.account(e)
-			c.book.end(e, state)
+			t.settleWritten(e)
+			c.book.endEntry(e, state)
 		}
 		e = nil
 	}
 	for {
-		m, err := t.read(forRequest)
+		m, err := t.readMessage(forRequest)
 		if err != nil {
 			state := uint32(stateFailed)
 			if err == io.EOF {
 				state = stateGraceful
 			} else if e != nil {
-				e.because("%v", err)
+				e.noteReason("%v", err)
 			}
 			conn.Close()
 			<-conn.Done()
@@ -285,20 +285,20 @@ func (c *child) serveConn(conn *sctp.Conn) {
 		}
 		if e == nil || m.good && m.id != e.id {
 			finish(stateFailed)
-			if e, err = c.book.begin(m.id, kindSCTP, sctpWindow); err != nil {
+			if e, err = c.book.beginEntry(m.id, kindSCTP, sctpWindow); err != nil {
 				conn.Abort(err.Error())
 				return
 			}
-			t.begin()
+			t.resetSeqs()
 		}
 		if !m.good {
 			e.wrong++
-			c.log(e, "message %+v", m.head)
+			c.logFault(e, "message %+v", m.head)
 			continue
 		}
 		t.inOrder(e, &m.head)
-		e.take(int(m.seq))
+		e.noteArrival(int(m.seq))
 		// What cannot be written does not matter: reading goes on until nothing is left.
-		t.write(e, m.head, forReply, int(m.seq)%3000)
+		t.writeMessage(e, m.head, forReply, int(m.seq)%3000)
 	}
 }

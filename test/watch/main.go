@@ -33,13 +33,13 @@ func main() {
 	every := flag.Duration("every", 5*time.Second, "a look at both ends every so often")
 	pairs := flag.Int("pairs", 20, "pairs of turns")
 	flag.Parse()
-	w, err := begin(*assocs, *busy, *pause)
+	w, err := setUpWorld(*assocs, *busy, *pause)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "watch:", err)
 		os.Exit(1)
 	}
-	defer w.end()
-	w.turn(*turn, 0) // what comes first is slower
+	defer w.closeBoth()
+	w.runTurn(*turn, 0) // what comes first is slower
 	fmt.Printf("%d associations, %d of them busy; two looks every %v; %d processors\n", *assocs, *busy, *every,
 		runtime.GOMAXPROCS(0))
 	var at50, at99 []float64
@@ -47,15 +47,15 @@ func main() {
 	for i := range *pairs {
 		var with, without result
 		if i%2 == 0 {
-			without, with = w.turn(*turn, 0), w.turn(*turn, *every)
+			without, with = w.runTurn(*turn, 0), w.runTurn(*turn, *every)
 		} else {
-			with, without = w.turn(*turn, *every), w.turn(*turn, 0)
+			with, without = w.runTurn(*turn, *every), w.runTurn(*turn, 0)
 		}
 		all.trips, allWith.trips = append(all.trips, without.trips...), append(allWith.trips, with.trips...)
-		at50 = append(at50, ratio(with.at(50), without.at(50)))
-		at99 = append(at99, ratio(with.at(99), without.at(99)))
+		at50 = append(at50, ratioOf(with.percentile(50), without.percentile(50)))
+		at99 = append(at99, ratioOf(with.percentile(99), without.percentile(99)))
 		fmt.Printf("%2d: p50 %v, looked at %v; p99 %v, looked at %v; %d and %d round trips; a look takes %v\n", i+1,
-			without.at(50), with.at(50), without.at(99), with.at(99),
+			without.percentile(50), with.percentile(50), without.percentile(99), with.percentile(99),
 			len(without.trips), len(with.trips), with.look)
 	}
 	for _, r := range []struct {
@@ -69,11 +69,12 @@ func main() {
 	}
 	slices.Sort(all.trips)
 	slices.Sort(allWith.trips)
-	fmt.Printf("all turns together: p50 %v, looked at %v; p99 %v, looked at %v (%.3f)\n", all.at(50), allWith.at(50),
-		all.at(99), allWith.at(99), ratio(allWith.at(99), all.at(99)))
+	fmt.Printf("all turns together: p50 %v, looked at %v; p99 %v, looked at %v (%.3f)\n", all.percentile(50),
+		allWith.percentile(50),
+		all.percentile(99), allWith.percentile(99), ratioOf(allWith.percentile(99), all.percentile(99)))
 }
 
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+func ratioOf(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 // world is both ends.
 type world struct {
@@ -88,12 +89,12 @@ type result struct {
 	look  time.Duration   // how long one took, the longest
 }
 
-func (r *result) at(percent int) time.Duration {
+func (r *result) percentile(percent int) time.Duration {
 	return r.trips[len(r.trips)*percent/100].Round(100 * time.Nanosecond)
 }
 
-// begin sets everything up.
-func begin(assocs, busy int, pause time.Duration) (*world, error) {
+// setUpWorld sets everything up.
+func setUpWorld(assocs, busy int, pause time.Duration) (*world, error) {
 	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
 	if err != nil {
 		return nil, err
@@ -106,25 +107,25 @@ func begin(assocs, busy int, pause time.Duration) (*world, error) {
 		return nil, err
 	}
 	server := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), port)
-	conns, err := loadgen.Connect(w.a, w.b, server, &sctp.Config{}, assocs, answer)
+	conns, err := loadgen.Connect(w.a, w.b, server, &sctp.Config{}, assocs, answerAll)
 	if err != nil {
 		return nil, err
 	}
 	for i := range busy {
 		on := make(chan time.Time)
 		w.on = append(w.on, on)
-		go w.ask(conns[i*(assocs/busy)], on, pause)
+		go w.askAll(conns[i*(assocs/busy)], on, pause)
 	}
 	return w, nil
 }
 
-func (w *world) end() {
+func (w *world) closeBoth() {
 	w.a.Close()
 	w.b.Close()
 }
 
-// answer sends back what comes.
-func answer(c *sctp.Conn) {
+// answerAll sends back what comes.
+func answerAll(c *sctp.Conn) {
 	buf := make([]byte, 2*size)
 	for {
 		n, info, err := c.ReadMsg(buf)
@@ -137,8 +138,8 @@ func answer(c *sctp.Conn) {
 	}
 }
 
-// ask has messages answered while a turn lasts, and tells how long each took.
-func (w *world) ask(c *sctp.Conn, on chan time.Time, pause time.Duration) {
+// askAll has messages answered while a turn lasts, and tells how long each took.
+func (w *world) askAll(c *sctp.Conn, on chan time.Time, pause time.Duration) {
 	buf := make([]byte, 2*size)
 	for end := range on {
 		var trips []time.Duration
@@ -157,8 +158,8 @@ func (w *world) ask(c *sctp.Conn, on chan time.Time, pause time.Duration) {
 	}
 }
 
-// turn is one turn, with a look every so often if that is not 0.
-func (w *world) turn(length, every time.Duration) (r result) {
+// runTurn is one turn, with a look every so often if that is not 0.
+func (w *world) runTurn(length, every time.Duration) (r result) {
 	runtime.GC()
 	begin := time.Now()
 	end := begin.Add(length)

@@ -22,16 +22,16 @@ type half []*chunk
 // key names the half of a stream: who sends, to whom, on which stream.
 type key struct{ from, to, stream uint64 }
 
-// halves sorts the chunks of a capture.
-func halves(chunks []*chunk) (map[key]half, error) {
+// splitHalves sorts the chunks of a capture.
+func splitHalves(chunks []*chunk) (map[key]half, error) {
 	all := make(map[key]half)
 	seen := make(map[[3]uint64]bool)
 	for _, c := range chunks {
-		stream, err := c.number("sctp.data_sid")
+		stream, err := c.numberField("sctp.data_sid")
 		if err != nil {
 			return nil, err
 		}
-		tsn, err := c.number("sctp.data_tsn_raw")
+		tsn, err := c.numberField("sctp.data_tsn_raw")
 		if err != nil {
 			return nil, err
 		}
@@ -44,18 +44,18 @@ func halves(chunks []*chunk) (map[key]half, error) {
 		all[k] = append(all[k], c)
 	}
 	for k, h := range all {
-		sort.SliceStable(h, func(i, j int) bool { return ssn(h[i]) < ssn(h[j]) })
+		sort.SliceStable(h, func(i, j int) bool { return ddpSSN(h[i]) < ddpSSN(h[j]) })
 		for i, c := range h {
-			if ssn(c) != i {
-				return nil, fmt.Errorf("frame %d: DDP-SSN %d on stream %d, want %d", c.frame, ssn(c), k.stream, i)
+			if ddpSSN(c) != i {
+				return nil, fmt.Errorf("frame %d: DDP-SSN %d on stream %d, want %d", c.frame, ddpSSN(c), k.stream, i)
 			}
 		}
 	}
 	return all, nil
 }
 
-func ssn(c *chunk) int {
-	v, err := c.number("rddp.ssn")
+func ddpSSN(c *chunk) int {
+	v, err := c.numberField("rddp.ssn")
 	if err != nil {
 		return -1
 	}
@@ -69,7 +69,7 @@ type checker struct {
 	requests       []uint64 // identifiers of the atomics of the session, in their order
 }
 
-func (c *checker) verdict(what string, faults []string) {
+func (c *checker) printVerdict(what string, faults []string) {
 	if len(faults) == 0 {
 		c.passed++
 		fmt.Fprintln(c.out, "ok  ", what)
@@ -82,44 +82,45 @@ func (c *checker) verdict(what string, faults []string) {
 	}
 }
 
-// scenes finds the session of each scene by the private data of its Initiate and compares both
+// checkScenes finds the session of each scene by the private data of its Initiate and compares both
 // halves.
-func (c *checker) scenes(scenes []scene, all map[key]half) {
+func (c *checker) checkScenes(scenes []scene, all map[key]half) {
 	used := 0
 	for _, s := range scenes {
 		var found []key
 		for k, h := range all {
-			if private, ok := h[0].octets("rddp.private"); ok && k.to == rdma.DefaultPort && string(private) == s.name {
+			if private, ok := h[0].octetsField("rddp.private"); ok && k.to == rdma.DefaultPort &&
+				string(private) == s.name {
 				found = append(found, k)
 			}
 		}
 		if len(found) != 1 {
-			c.verdict(s.name, []string{fmt.Sprintf("Wireshark sees %d sessions of this name", len(found))})
+			c.printVerdict(s.name, []string{fmt.Sprintf("Wireshark sees %d sessions of this name", len(found))})
 			continue
 		}
 		k := found[0]
 		c.requests = nil
-		c.half(s.name+", client", s.client, all[k])
-		c.half(s.name+", server", s.server, all[key{k.to, k.from, k.stream}])
+		c.checkHalf(s.name+", client", s.client, all[k])
+		c.checkHalf(s.name+", server", s.server, all[key{k.to, k.from, k.stream}])
 		used += 2
 	}
 	var faults []string
 	if used != len(all) {
 		faults = []string{fmt.Sprintf("Wireshark sees %d halves of sessions, there were %d", len(all), used)}
 	}
-	c.verdict("there are no other sessions", faults)
+	c.printVerdict("there are no other sessions", faults)
 }
 
-// notices makes sure that a checker finds one number that differs, of all that were sent.
-func (c *checker) notices(scenes []scene, all map[key]half) {
+// checkNotices makes sure that a checker finds one number that differs, of all that were sent.
+func (c *checker) checkNotices(scenes []scene, all map[key]half) {
 	var missed []string
 	n := 0
 	for _, s := range scenes {
 		for _, m := range slices.Concat(s.client, s.server) {
-			for _, name := range sorted(m.numbers) {
+			for _, name := range sortedKeys(m.numbers) {
 				m.numbers[name]++
 				other := checker{out: io.Discard}
-				if other.scenes(scenes, all); other.failed != 1 {
+				if other.checkScenes(scenes, all); other.failed != 1 {
 					missed = append(missed, fmt.Sprintf("%s: %s: %s", s.name, m.what, name))
 				}
 				m.numbers[name]--
@@ -127,28 +128,28 @@ func (c *checker) notices(scenes []scene, all map[key]half) {
 			}
 		}
 	}
-	c.verdict(fmt.Sprintf("each of %d numbers would have been noticed", n), missed)
+	c.printVerdict(fmt.Sprintf("each of %d numbers would have been noticed", n), missed)
 }
 
-func (c *checker) half(who string, sent []message, h half) {
+func (c *checker) checkHalf(who string, sent []message, h half) {
 	for _, m := range sent {
-		n, faults := c.message(&m, h)
+		n, faults := c.checkMessage(&m, h)
 		segments := ""
 		if n > 1 {
 			segments = fmt.Sprintf(" in %d segments", n)
 		}
-		c.verdict(fmt.Sprintf("%s: %s of %d octets%s: %d fields", who, m.what, len(m.payload), segments,
+		c.printVerdict(fmt.Sprintf("%s: %s of %d octets%s: %d fields", who, m.what, len(m.payload), segments,
 			len(m.numbers)+len(m.octets)), faults)
 		h = h[n:]
 	}
 	if len(h) > 0 {
-		c.verdict(who, []string{fmt.Sprintf("frame %d and %d more chunks were not sent", h[0].frame, len(h)-1)})
+		c.printVerdict(who, []string{fmt.Sprintf("frame %d and %d more chunks were not sent", h[0].frame, len(h)-1)})
 	}
 }
 
-// message compares one message with the chunks at the beginning of h, and returns how many were
+// checkMessage compares one message with the chunks at the beginning of h, and returns how many were
 // its.
-func (c *checker) message(m *message, h half) (n int, faults []string) {
+func (c *checker) checkMessage(m *message, h half) (n int, faults []string) {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if len(h) == 0 {
 		bad("Wireshark does not see it")
@@ -156,23 +157,23 @@ func (c *checker) message(m *message, h half) (n int, faults []string) {
 	}
 	first := h[0]
 	is := func(ch *chunk, name string, want uint64) {
-		if got, err := ch.number(name); err != nil {
+		if got, err := ch.numberField(name); err != nil {
 			bad("%v", err)
 		} else if got != want {
 			bad("frame %d: %s is %#x, %#x was sent", ch.frame, name, got, want)
 		}
 	}
-	for _, name := range sorted(m.numbers) {
+	for _, name := range sortedKeys(m.numbers) {
 		is(first, name, m.numbers[name])
 	}
-	for _, name := range sorted(m.octets) {
-		if got, _ := first.octets(name); !bytes.Equal(got, m.octets[name]) {
+	for _, name := range sortedKeys(m.octets) {
+		if got, _ := first.octetsField(name); !bytes.Equal(got, m.octets[name]) {
 			bad("frame %d: %s is %x, %x was sent", first.frame, name, got, m.octets[name])
 		}
 	}
 	if m.header == nil {
 		is(first, "sctp.data_payload_proto_id", ppidControl)
-		private, _ := first.octets("rddp.private")
+		private, _ := first.octetsField("rddp.private")
 		if !bytes.Equal(private, m.payload) {
 			bad("frame %d: private data %x, %x was sent", first.frame, private, m.payload)
 		}
@@ -199,11 +200,11 @@ func (c *checker) message(m *message, h half) (n int, faults []string) {
 				is(ch, name, want+uint64(len(payload)))
 			}
 		}
-		last, err := ch.number("iwarp_ddp.last_flag")
+		last, err := ch.numberField("iwarp_ddp.last_flag")
 		if err != nil {
 			bad("%v", err)
 		}
-		data, _ := ch.octets("data.data")
+		data, _ := ch.octetsField("data.data")
 		payload = append(payload, data...)
 		if last == 1 || err != nil {
 			break
@@ -212,16 +213,16 @@ func (c *checker) message(m *message, h half) (n int, faults []string) {
 	if !bytes.Equal(payload, m.payload) {
 		bad("frame %d: %d octets of payload, %d were sent, or they differ", first.frame, len(payload), len(m.payload))
 	}
-	faults = append(faults, c.identifiers(first)...)
-	return n, append(faults, quoted(m, first)...)
+	faults = append(faults, c.checkIdentifiers(first)...)
+	return n, append(faults, checkQuoted(m, first)...)
 }
 
-// identifiers checks that Atomic Responses reflect the identifiers of the requests, in their order.
-func (c *checker) identifiers(ch *chunk) (faults []string) {
-	if id, err := ch.number("iwarp_rdma.atomic.request_identifier"); err == nil {
+// checkIdentifiers checks that Atomic Responses reflect the identifiers of the requests, in their order.
+func (c *checker) checkIdentifiers(ch *chunk) (faults []string) {
+	if id, err := ch.numberField("iwarp_rdma.atomic.request_identifier"); err == nil {
 		c.requests = append(c.requests, id)
 	}
-	if id, err := ch.number("iwarp_rdma.atomic.original_request_identifier"); err == nil {
+	if id, err := ch.numberField("iwarp_rdma.atomic.original_request_identifier"); err == nil {
 		if len(c.requests) == 0 || c.requests[0] != id {
 			return []string{fmt.Sprintf("frame %d: a response to request %d, outstanding are %d", ch.frame, id,
 				c.requests)}
@@ -231,10 +232,10 @@ func (c *checker) identifiers(ch *chunk) (faults []string) {
 	return nil
 }
 
-// quoted compares the headers that a Terminate quotes. Wireshark 4.0 gets the length of a quoted
+// checkQuoted compares the headers that a Terminate quotes. Wireshark 4.0 gets the length of a quoted
 // DDP header wrong, so that it is shown by rddp.lua; Wireshark's own fields hold the same octets,
 // cut at another place.
-func quoted(m *message, ch *chunk) (faults []string) {
+func checkQuoted(m *message, ch *chunk) (faults []string) {
 	t := &m.terminate
 	if !t.HasDDP {
 		return nil
@@ -243,7 +244,7 @@ func quoted(m *message, ch *chunk) (faults []string) {
 	show := func(names ...string) []byte {
 		var shown []byte
 		for _, name := range names {
-			b, _ := ch.octets(name)
+			b, _ := ch.octetsField(name)
 			shown = append(shown, b...)
 		}
 		return shown
@@ -259,7 +260,7 @@ func quoted(m *message, ch *chunk) (faults []string) {
 	return faults
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)

@@ -27,13 +27,13 @@ func (s *stage) errorsFound() error {
 				return rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag() ^ 1,
 					RemoteTO: 99}
 			},
-			func(_, b *end) message { return write(b.mr.STag()^1, 99, pieceOf(0, 10)) },
+			func(_, b *end) message { return writeMessage(b.mr.STag()^1, 99, pieceOf(0, 10)) },
 			byte(ddp.TypeTagged), ddp.CodeInvalidSTag, rdmap.LayerDDP},
 		{"a Send longer than the receive",
 			func(a, _ *end) rdma.SendWR {
 				return rdma.SendWR{Op: rdma.OpSend, SGL: []rdma.SGE{a.mr.SGE(0, short+1)}}
 			},
-			func(_, _ *end) message { return send(rdmap.OpSend, 1, 0, pieceOf(0, short+1)) },
+			func(_, _ *end) message { return sendMessage(rdmap.OpSend, 1, 0, pieceOf(0, short+1)) },
 			byte(ddp.TypeUntagged), ddp.CodeTooLong, rdmap.LayerDDP},
 		{"a Read out of bounds",
 			func(a, b *end) rdma.SendWR {
@@ -50,11 +50,11 @@ func (s *stage) errorsFound() error {
 			func(_, b *end) message { return atomicRequest(1, b.mr.STag(), base+1, rdma.FetchAdd(1)) },
 			byte(rdmap.RemoteOperation), rdmap.CodeCatastrophic, rdmap.LayerRDMA},
 	} {
-		a, b, err := s.session(e.name, rdma.QPConfig{}, rdma.QPConfig{}, short, nil)
+		a, b, err := s.newSession(e.name, rdma.QPConfig{}, rdma.QPConfig{}, short, nil)
 		if err != nil {
 			return err
 		}
-		if err := a.do(s.ctx, recvs, e.wr(a, b)); err != nil { // the receives are flushed
+		if err := a.postAndWait(s.ctx, recvs, e.wr(a, b)); err != nil { // the receives are flushed
 			return err
 		}
 		select {
@@ -66,8 +66,8 @@ func (s *stage) errorsFound() error {
 		t := rdmap.Terminate{Layer: e.layer, EType: rdmap.EType(e.etype), Code: e.code}
 		t.HasRDMA = e.layer == rdmap.LayerRDMA && t.EType == rdmap.RemoteProtection
 		s.scenes = append(s.scenes, scene{e.name,
-			[]message{control(fnInitiate, []byte(e.name)), m, control(fnTerminate, nil)},
-			[]message{control(fnAccept, nil), terminate(t, &m), control(fnTerminate, nil)}})
+			[]message{controlMessage(fnInitiate, []byte(e.name)), m, controlMessage(fnTerminate, nil)},
+			[]message{controlMessage(fnAccept, nil), terminateMessage(t, &m), controlMessage(fnTerminate, nil)}})
 	}
 	return nil
 }
@@ -82,14 +82,14 @@ func (s *stage) errorsToldByHand() error {
 	if err != nil {
 		return err
 	}
-	quoted := write(0x01020304, 0x05060708090A0B0C, nil)
+	quoted := writeMessage(0x01020304, 0x05060708090A0B0C, nil)
 	for i, t := range everyTerminate() {
 		name := fmt.Sprintf("by hand: %v", &t)
 		b, err := newEnd(s.server, rdma.QPConfig{}, short)
 		if err != nil {
 			return err
 		}
-		m := terminate(t, &quoted)
+		m := terminateMessage(t, &quoted)
 		if err := sendByHand(conn, uint16(i), name, m.terminate.Append(nil), func() error {
 			req, err := s.listener.Accept(s.ctx)
 			if err != nil {
@@ -100,8 +100,8 @@ func (s *stage) errorsToldByHand() error {
 			return err
 		}
 		s.scenes = append(s.scenes, scene{name,
-			[]message{control(fnInitiate, []byte(name)), m, control(fnTerminate, nil)},
-			[]message{control(fnAccept, nil), control(fnTerminate, nil)}})
+			[]message{controlMessage(fnInitiate, []byte(name)), m, controlMessage(fnTerminate, nil)},
+			[]message{controlMessage(fnAccept, nil), controlMessage(fnTerminate, nil)}})
 	}
 	return conn.Close()
 }

@@ -23,7 +23,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: wireshark [-keep file] script")
 		os.Exit(2)
 	}
-	c, err := run(*keep, flag.Arg(0))
+	c, err := recordAndCheck(*keep, flag.Arg(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wireshark:", err)
 		os.Exit(2)
@@ -34,8 +34,8 @@ func main() {
 	}
 }
 
-// run plays the scenes and compares. capture is kept if it has a name.
-func run(capture, script string) (*checker, error) {
+// recordAndCheck plays the scenes and compares. capture is kept if it has a name.
+func recordAndCheck(capture, script string) (*checker, error) {
 	if capture == "" {
 		dir, err := os.MkdirTemp("", "wireshark")
 		if err != nil {
@@ -44,42 +44,42 @@ func run(capture, script string) (*checker, error) {
 		defer os.RemoveAll(dir)
 		capture = filepath.Join(dir, "scenes.pcapng")
 	}
-	scenes, err := record(capture)
+	scenes, err := recordScenes(capture)
 	if err != nil {
 		return nil, err
 	}
-	v, err := version()
+	v, err := tsharkVersion()
 	if err != nil {
 		return nil, err
 	}
 	fmt.Println(v)
-	chunks, faults, err := dissect(capture, script)
+	chunks, faults, err := runTshark(capture, script)
 	if err != nil {
 		return nil, err
 	}
 	c := &checker{out: os.Stdout}
-	c.verdict(fmt.Sprintf("%d DATA chunks, all well formed", len(chunks)), faults)
-	all, err := halves(chunks)
+	c.printVerdict(fmt.Sprintf("%d DATA chunks, all well formed", len(chunks)), faults)
+	all, err := splitHalves(chunks)
 	if err != nil {
 		return nil, err
 	}
-	c.scenes(scenes, all)
+	c.checkScenes(scenes, all)
 	if c.failed == 0 {
-		c.notices(scenes, all)
+		c.checkNotices(scenes, all)
 	}
 	return c, nil
 }
 
-// record plays the scenes into a capture.
-func record(capture string) ([]scene, error) {
+// recordScenes plays the scenes into a capture.
+func recordScenes(capture string) ([]scene, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, err := open(ctx, capture)
+	s, err := openStage(ctx, capture)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.play(); err != nil {
+	if err := s.playAll(); err != nil {
 		return nil, err
 	}
-	return s.scenes, s.close()
+	return s.scenes, s.closeStage()
 }

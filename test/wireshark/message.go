@@ -32,16 +32,16 @@ const (
 	fnEnhancedReject   = 7
 )
 
-func control(fn byte, private []byte) message {
+func controlMessage(fn byte, private []byte) message {
 	return message{what: fmt.Sprintf("session control %d", fn), payload: private,
 		numbers: map[string]uint64{"rddp.function": uint64(fn), "rddp.private.length": uint64(len(private))}}
 }
 
-func enhanced(fn byte, s ddpadapt.Setup, private []byte) message {
-	m := control(fn, private)
-	bit := func(rtr ddpadapt.RTR) uint64 { return btoi(s.RTR&rtr != 0) }
+func enhancedControl(fn byte, s ddpadapt.Setup, private []byte) message {
+	m := controlMessage(fn, private)
+	bit := func(rtr ddpadapt.RTR) uint64 { return boolToInt(s.RTR&rtr != 0) }
 	for name, v := range map[string]uint64{
-		"ird": uint64(s.IRD), "ord": uint64(s.ORD), "a": btoi(s.PeerToPeer),
+		"ird": uint64(s.IRD), "ord": uint64(s.ORD), "a": boolToInt(s.PeerToPeer),
 		"b": bit(ddpadapt.RTRSend), "c": bit(ddpadapt.RTRWrite), "d": bit(ddpadapt.RTRRead),
 	} {
 		m.numbers["rddp.enhanced."+name] = v
@@ -49,16 +49,16 @@ func enhanced(fn byte, s ddpadapt.Setup, private []byte) message {
 	return m
 }
 
-func btoi(b bool) uint64 {
+func boolToInt(b bool) uint64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// tagged has the fields of a tagged message. STag and TO of one without payload mean nothing: any
+// taggedMessage has the fields of a tagged message. STag and TO of one without payload mean nothing: any
 // will do.
-func tagged(op rdmap.Opcode, stag ddp.STag, to uint64, payload []byte) message {
+func taggedMessage(op rdmap.Opcode, stag ddp.STag, to uint64, payload []byte) message {
 	m := message{what: op.String(), payload: payload, header: make([]byte, ddp.TaggedHeaderLen),
 		numbers: map[string]uint64{"iwarp_ddp.tagged_flag": 1, "iwarp_rdma.opcode": uint64(op)}}
 	ddp.Tagged{Last: true, Rsvd: rdmap.Control(op), STag: stag, TO: to}.Put(m.header)
@@ -69,15 +69,15 @@ func tagged(op rdmap.Opcode, stag ddp.STag, to uint64, payload []byte) message {
 	return m
 }
 
-func write(stag ddp.STag, to uint64, payload []byte) message {
-	return tagged(rdmap.OpWrite, stag, to, payload)
+func writeMessage(stag ddp.STag, to uint64, payload []byte) message {
+	return taggedMessage(rdmap.OpWrite, stag, to, payload)
 }
 
 func readResponse(stag ddp.STag, to uint64, payload []byte) message {
-	return tagged(rdmap.OpReadResponse, stag, to, payload)
+	return taggedMessage(rdmap.OpReadResponse, stag, to, payload)
 }
 
-func untagged(op rdmap.Opcode, qn, msn uint32, inv ddp.STag) message {
+func untaggedMessage(op rdmap.Opcode, qn, msn uint32, inv ddp.STag) message {
 	rsvd := [5]byte{rdmap.Control(op)}
 	binary.BigEndian.PutUint32(rsvd[1:], uint32(inv))
 	m := message{what: op.String(), header: make([]byte, ddp.UntaggedHeaderLen),
@@ -88,8 +88,8 @@ func untagged(op rdmap.Opcode, qn, msn uint32, inv ddp.STag) message {
 	return m
 }
 
-func send(op rdmap.Opcode, msn uint32, inv ddp.STag, payload []byte) message {
-	m := untagged(op, rdmap.QueueSend, msn, inv)
+func sendMessage(op rdmap.Opcode, msn uint32, inv ddp.STag, payload []byte) message {
+	m := untaggedMessage(op, rdmap.QueueSend, msn, inv)
 	m.payload = payload
 	if inv != 0 {
 		m.numbers["iwarp_rdma.inval_stag"] = uint64(inv)
@@ -98,7 +98,7 @@ func send(op rdmap.Opcode, msn uint32, inv ddp.STag, payload []byte) message {
 }
 
 func readRequest(msn uint32, sink ddp.STag, sinkTO uint64, size uint32, src ddp.STag, srcTO uint64) message {
-	m := untagged(rdmap.OpReadRequest, rdmap.QueueReadRequest, msn, 0)
+	m := untaggedMessage(rdmap.OpReadRequest, rdmap.QueueReadRequest, msn, 0)
 	for name, v := range map[string]uint64{
 		"sinkstag": uint64(sink), "sinkto": sinkTO, "rdmardsz": uint64(size), "srcstag": uint64(src), "srcto": srcTO,
 	} {
@@ -111,15 +111,15 @@ func readRequest(msn uint32, sink ddp.STag, sinkTO uint64, size uint32, src ddp.
 	return m
 }
 
-// immediate is Immediate Data, which Wireshark 4.0 knows no name for: rddp.lua shows it.
-func immediate(op rdmap.Opcode, msn uint32, v uint64) message {
-	m := untagged(op, rdmap.QueueSend, msn, 0)
+// immediateMessage is Immediate Data, which Wireshark 4.0 knows no name for: rddp.lua shows it.
+func immediateMessage(op rdmap.Opcode, msn uint32, v uint64) message {
+	m := untaggedMessage(op, rdmap.QueueSend, msn, 0)
 	m.numbers["rddp.immediate"] = v
 	return m
 }
 
 func atomicRequest(msn uint32, stag ddp.STag, to uint64, op rdmap.AtomicOp) message {
-	m := untagged(rdmap.OpAtomicRequest, rdmap.QueueReadRequest, msn, 0)
+	m := untaggedMessage(rdmap.OpAtomicRequest, rdmap.QueueReadRequest, msn, 0)
 	fields := map[string]uint64{"opcode": 0, "remote_stag": uint64(stag), "remote_tagged_offset": to,
 		"add_data": op.Data, "add_mask": op.Mask, "compare_data": 0, "compare_mask": 1<<64 - 1}
 	if op.Swap {
@@ -134,15 +134,15 @@ func atomicRequest(msn uint32, stag ddp.STag, to uint64, op rdmap.AtomicOp) mess
 }
 
 func atomicResponse(msn uint32, original uint64) message {
-	m := untagged(rdmap.OpAtomicResponse, rdmap.QueueAtomicResponse, msn, 0)
+	m := untaggedMessage(rdmap.OpAtomicResponse, rdmap.QueueAtomicResponse, msn, 0)
 	m.numbers["iwarp_rdma.atomic.original_remote_data_value"] = original
 	return m
 }
 
-// terminate is a Terminate Message about culprit, a message of one segment. What it quotes is what
+// terminateMessage is a Terminate Message about culprit, a message of one segment. What it quotes is what
 // RFC 5040 Figure 10 says for its layer and type.
-func terminate(t rdmap.Terminate, culprit *message) message {
-	m := untagged(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0)
+func terminateMessage(t rdmap.Terminate, culprit *message) message {
+	m := untaggedMessage(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0)
 	m.what += fmt.Sprintf(" %d/%d/%#02x", t.Layer, t.EType, t.Code)
 	local := t.EType == 0 // of all layers: local catastrophic errors, and those of setup
 	if !local {
@@ -156,8 +156,8 @@ func terminate(t rdmap.Terminate, culprit *message) message {
 	}
 	m.terminate = t
 	for name, v := range map[string]uint64{
-		"term_layer": uint64(t.Layer), "term_hdrct_m": btoi(t.HasLength), "hdrct_d": btoi(t.HasDDP),
-		"hdrct_r":   btoi(t.HasRDMA),
+		"term_layer": uint64(t.Layer), "term_hdrct_m": boolToInt(t.HasLength), "hdrct_d": boolToInt(t.HasDDP),
+		"hdrct_r":   boolToInt(t.HasRDMA),
 		"term_rsvd": 0,
 	} {
 		m.numbers["iwarp_rdma."+name] = v

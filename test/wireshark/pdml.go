@@ -18,8 +18,8 @@ type field struct {
 	Value string `xml:"value,attr"`
 }
 
-// number returns the field's value; that of bits is shifted down.
-func (f field) number() (uint64, error) {
+// numberValue returns the field's value; that of bits is shifted down.
+func (f field) numberValue() (uint64, error) {
 	if f.Value == "" {
 		return strconv.ParseUint(f.Show, 0, 64)
 	}
@@ -33,8 +33,8 @@ type chunk struct {
 	fields   []field
 }
 
-// get returns the first field of a name, and whether there is one.
-func (c *chunk) get(name string) (field, bool) {
+// firstField returns the first field of a name, and whether there is one.
+func (c *chunk) firstField(name string) (field, bool) {
 	for _, f := range c.fields {
 		if f.Name == name {
 			return f, true
@@ -43,22 +43,22 @@ func (c *chunk) get(name string) (field, bool) {
 	return field{}, false
 }
 
-// number returns the value of a field that must be there.
-func (c *chunk) number(name string) (uint64, error) {
-	f, ok := c.get(name)
+// numberField returns the value of a field that must be there.
+func (c *chunk) numberField(name string) (uint64, error) {
+	f, ok := c.firstField(name)
 	if !ok {
 		return 0, fmt.Errorf("frame %d: there is no %s", c.frame, name)
 	}
-	v, err := f.number()
+	v, err := f.numberValue()
 	if err != nil {
 		return 0, fmt.Errorf("frame %d: %s is %q, %q: %w", c.frame, name, f.Show, f.Value, err)
 	}
 	return v, nil
 }
 
-// octets returns the value of a field of octets.
-func (c *chunk) octets(name string) ([]byte, bool) {
-	f, ok := c.get(name)
+// octetsField returns the value of a field of octets.
+func (c *chunk) octetsField(name string) ([]byte, bool) {
+	f, ok := c.firstField(name)
 	if !ok {
 		return nil, false
 	}
@@ -66,16 +66,16 @@ func (c *chunk) octets(name string) ([]byte, bool) {
 	return b, err == nil
 }
 
-// version returns what tshark calls itself.
-func version() (string, error) {
+// tsharkVersion returns what tshark calls itself.
+func tsharkVersion() (string, error) {
 	out, err := exec.Command("tshark", "--version").Output()
 	line, _, _ := strings.Cut(string(out), "\n")
 	return line, err
 }
 
-// dissect has tshark decode a capture with the script, and returns its DATA chunks in the order of
+// runTshark has tshark decode a capture with the script, and returns its DATA chunks in the order of
 // the capture, and what it found wrong.
-func dissect(capture, script string) (chunks []*chunk, faults []string, err error) {
+func runTshark(capture, script string) (chunks []*chunk, faults []string, err error) {
 	cmd := exec.Command("tshark", "-n", "-r", capture, "-X", "lua_script:"+script,
 		"-o", "sctp.checksum:CRC 32c",
 		"--disable-protocol", "rpcordma", // which takes any short Send for RPC over RDMA, malformed
@@ -92,14 +92,14 @@ func dissect(capture, script string) (chunks []*chunk, faults []string, err erro
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
-	chunks, faults, err = parse(out)
+	chunks, faults, err = parsePDML(out)
 	if e := cmd.Wait(); e != nil {
 		return nil, nil, fmt.Errorf("tshark: %w: %s", e, diagnosis.String())
 	}
 	return chunks, faults, err
 }
 
-func parse(r io.Reader) (chunks []*chunk, faults []string, err error) {
+func parsePDML(r io.Reader) (chunks []*chunk, faults []string, err error) {
 	var c *chunk
 	var frame int
 	var from, to uint64
@@ -123,14 +123,14 @@ func parse(r io.Reader) (chunks []*chunk, faults []string, err error) {
 		case e.Name.Local != "field" && e.Name.Local != "proto":
 			continue
 		}
-		f := attributes(e)
+		f := fieldOf(e)
 		switch f.Name {
 		case "sctp.srcport":
-			if from, err = f.number(); err != nil {
+			if from, err = f.numberValue(); err != nil {
 				return nil, nil, err
 			}
 		case "sctp.dstport":
-			if to, err = f.number(); err != nil {
+			if to, err = f.numberValue(); err != nil {
 				return nil, nil, err
 			}
 		case "sctp.chunk_type":
@@ -154,7 +154,7 @@ func parse(r io.Reader) (chunks []*chunk, faults []string, err error) {
 	}
 }
 
-func attributes(e xml.StartElement) (f field) {
+func fieldOf(e xml.StartElement) (f field) {
 	for _, a := range e.Attr {
 		switch a.Name.Local {
 		case "name":

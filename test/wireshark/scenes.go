@@ -28,8 +28,8 @@ type stage struct {
 	scenes         []scene
 }
 
-// open makes a stage over UDP on the loopback device; the capture goes to file.
-func open(ctx context.Context, file string) (*stage, error) {
+// openStage makes a stage over UDP on the loopback device; the capture goes to file.
+func openStage(ctx context.Context, file string) (*stage, error) {
 	host := netip.MustParseAddr("127.0.0.1")
 	serverLink, err := udp.Open(udp.Config{Local: host, MTU: 1500}) // 9899, which Wireshark takes for SCTP
 	if err != nil {
@@ -54,8 +54,8 @@ func open(ctx context.Context, file string) (*stage, error) {
 	return s, err
 }
 
-// close ends all associations and completes the capture.
-func (s *stage) close() error {
+// closeStage ends all associations and completes the capture.
+func (s *stage) closeStage() error {
 	err := s.client.Wait(s.ctx)
 	if e := s.client.Close(); err == nil {
 		err = e
@@ -94,7 +94,7 @@ func newEnd(d *rdma.Device, cfg rdma.QPConfig, recvLen int) (*end, error) {
 	for i := range e.buf {
 		e.buf[i] = byte(i*7) ^ byte(i>>8)
 	}
-	if e.mr, err = e.region(e.buf); err != nil {
+	if e.mr, err = e.registerRegion(e.buf); err != nil {
 		return nil, err
 	}
 	for i := range recvs {
@@ -106,15 +106,15 @@ func newEnd(d *rdma.Device, cfg rdma.QPConfig, recvLen int) (*end, error) {
 	return e, nil
 }
 
-// region registers memory for this queue pair alone, so that the peer may invalidate it.
-func (e *end) region(b []byte) (*rdma.MR, error) {
+// registerRegion registers memory for this queue pair alone, so that the peer may invalidate it.
+func (e *end) registerRegion(b []byte) (*rdma.MR, error) {
 	const all = rdma.LocalWrite | rdma.RemoteRead | rdma.RemoteWrite | rdma.RemoteAtomic
 	return e.pd.Register(b, all, &rdma.RegionOptions{QP: e.qp, Base: base})
 }
 
-// do posts requests and waits until all of them have completed, well or not, as have others
+// postAndWait posts requests and waits until all of them have completed, well or not, as have others
 // receives.
-func (e *end) do(ctx context.Context, others int, wrs ...rdma.SendWR) error {
+func (e *end) postAndWait(ctx context.Context, others int, wrs ...rdma.SendWR) error {
 	if _, err := e.qp.PostSendList(wrs); err != nil {
 		return err
 	}
@@ -132,20 +132,21 @@ func (e *end) do(ctx context.Context, others int, wrs ...rdma.SendWR) error {
 	return nil
 }
 
-// session connects a client's end to one of the server, whose program answers by accept. An Accept
+// newSession connects a client's end to one of the server, whose program answers by accept. An Accept
 // that negotiates is up to the stack.
-func (s *stage) session(name string, client, server rdma.QPConfig, recvLen int, private []byte) (a, b *end, err error) {
+func (s *stage) newSession(name string, client, server rdma.QPConfig, recvLen int, private []byte) (a, b *end,
+	err error) {
 	if a, err = newEnd(s.client, client, long); err != nil {
 		return nil, nil, err
 	}
 	if b, err = newEnd(s.server, server, recvLen); err != nil {
 		return nil, nil, err
 	}
-	_, err = s.connect(a, name, func(r *rdma.Request) error { return r.Accept(b.qp, private) })
+	_, err = s.connectEnds(a, name, func(r *rdma.Request) error { return r.Accept(b.qp, private) })
 	return a, b, err
 }
 
-func (s *stage) connect(a *end, name string, answer func(*rdma.Request) error) (reply []byte, err error) {
+func (s *stage) connectEnds(a *end, name string, answer func(*rdma.Request) error) (reply []byte, err error) {
 	answered := make(chan error, 1)
 	go func() {
 		req, err := s.listener.Accept(s.ctx)
@@ -161,8 +162,8 @@ func (s *stage) connect(a *end, name string, answer func(*rdma.Request) error) (
 	return reply, err
 }
 
-// pattern is private data.
-func pattern(n int) []byte {
+// privatePattern is private data.
+func privatePattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(i*11 + 5)
@@ -170,10 +171,11 @@ func pattern(n int) []byte {
 	return b
 }
 
-// play plays all scenes.
-func (s *stage) play() error {
+// playAll plays all scenes.
+func (s *stage) playAll() error {
 	for _, f := range []func() error{
-		s.operations, s.refused, s.negotiated, s.peerToPeer, s.refusedNegotiated, s.errorsFound, s.errorsToldByHand,
+		s.playOperations, s.playRefused, s.playNegotiated, s.peerToPeer, s.refusedNegotiated, s.errorsFound,
+		s.errorsToldByHand,
 	} {
 		if err := f(); err != nil {
 			return err
@@ -182,16 +184,16 @@ func (s *stage) play() error {
 	return nil
 }
 
-// operations has every operation.
-func (s *stage) operations() error {
+// playOperations has every operation.
+func (s *stage) playOperations() error {
 	const name = "every operation"
-	a, b, err := s.session(name, rdma.QPConfig{}, rdma.QPConfig{}, long, pattern(512))
+	a, b, err := s.newSession(name, rdma.QPConfig{}, rdma.QPConfig{}, long, privatePattern(512))
 	if err != nil {
 		return err
 	}
 	var inv [2]*rdma.MR
 	for i := range inv {
-		if inv[i], err = b.region(make([]byte, 8)); err != nil {
+		if inv[i], err = b.registerRegion(make([]byte, 8)); err != nil {
 			return err
 		}
 	}
@@ -205,7 +207,7 @@ func (s *stage) operations() error {
 	swap := rdma.AtomicOp{Swap: true, Data: 0x1111222233334444, Mask: 0xFFFF, Compare: 0x99, CompareMask: 0xFF00}
 	zero := make([]byte, 8)
 	copy(b.buf[word:], zero)
-	err = a.do(s.ctx, 0,
+	err = a.postAndWait(s.ctx, 0,
 		rdma.SendWR{Op: rdma.OpWrite, SGL: gather(0, 5000), RemoteSTag: tag, RemoteTO: longTO},
 		rdma.SendWR{Op: rdma.OpWrite, RemoteSTag: tag, RemoteTO: base},
 		rdma.SendWR{Op: rdma.OpSend},
@@ -229,7 +231,7 @@ func (s *stage) operations() error {
 		return err
 	}
 	own := b.buf[50_000:52_000]
-	err = b.do(s.ctx, 10, // the receives that the client has used
+	err = b.postAndWait(s.ctx, 10, // the receives that the client has used
 		rdma.SendWR{Op: rdma.OpSend, SGL: []rdma.SGE{b.mr.SGE(50_000, 2000)}},
 		rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{b.mr.SGE(50_000, 20)}, RemoteSTag: sink, RemoteTO: base + 9})
 	if err != nil {
@@ -240,40 +242,40 @@ func (s *stage) operations() error {
 	}
 	s.scenes = append(s.scenes, scene{name,
 		[]message{
-			control(fnInitiate, []byte(name)),
-			write(tag, longTO, pieceOf(0, 5000)),
-			write(tag, base, nil),
-			send(rdmap.OpSend, 1, 0, nil),
-			send(rdmap.OpSend, 2, 0, pieceOf(100, 100)),
-			send(rdmap.OpSend, 3, 0, pieceOf(200, 4000)),
-			send(rdmap.OpSendSE, 4, 0, pieceOf(300, 7)),
-			send(rdmap.OpSendInv, 5, inv[0].STag(), pieceOf(400, 8)),
-			send(rdmap.OpSendSEInv, 6, inv[1].STag(), pieceOf(500, 9)),
+			controlMessage(fnInitiate, []byte(name)),
+			writeMessage(tag, longTO, pieceOf(0, 5000)),
+			writeMessage(tag, base, nil),
+			sendMessage(rdmap.OpSend, 1, 0, nil),
+			sendMessage(rdmap.OpSend, 2, 0, pieceOf(100, 100)),
+			sendMessage(rdmap.OpSend, 3, 0, pieceOf(200, 4000)),
+			sendMessage(rdmap.OpSendSE, 4, 0, pieceOf(300, 7)),
+			sendMessage(rdmap.OpSendInv, 5, inv[0].STag(), pieceOf(400, 8)),
+			sendMessage(rdmap.OpSendSEInv, 6, inv[1].STag(), pieceOf(500, 9)),
 			readRequest(1, sink, base+30_000, 6000, tag, fetchTO),
 			readRequest(2, sink, base, 0, tag, fetchTO),
-			immediate(rdmap.OpImmediate, 7, 0x1122334455667788),
-			immediate(rdmap.OpImmediateSE, 8, 0x99AABBCCDDEEFF00),
-			write(tag, base, pieceOf(600, 10)),
-			immediate(rdmap.OpImmediate, 9, 42),
-			write(tag, base, pieceOf(700, 11)),
-			immediate(rdmap.OpImmediateSE, 10, 43),
+			immediateMessage(rdmap.OpImmediate, 7, 0x1122334455667788),
+			immediateMessage(rdmap.OpImmediateSE, 8, 0x99AABBCCDDEEFF00),
+			writeMessage(tag, base, pieceOf(600, 10)),
+			immediateMessage(rdmap.OpImmediate, 9, 42),
+			writeMessage(tag, base, pieceOf(700, 11)),
+			immediateMessage(rdmap.OpImmediateSE, 10, 43),
 			atomicRequest(3, tag, base+word, rdma.FetchAdd(7)),
 			atomicRequest(4, tag, base+word, masked),
 			atomicRequest(5, tag, base+word, swap),
 			atomicRequest(6, tag, base+word, rdma.CmpSwap(12, 99)),
-			control(fnTerminate, nil),
+			controlMessage(fnTerminate, nil),
 		},
 		[]message{
-			control(fnAccept, pattern(512)),
-			readResponse(sink, base+30_000, placed(6000)),
+			controlMessage(fnAccept, privatePattern(512)),
+			readResponse(sink, base+30_000, readContent(6000)),
 			readResponse(sink, base, nil),
 			atomicResponse(1, 0),
 			atomicResponse(2, 7),
 			atomicResponse(3, 12),
 			atomicResponse(4, 0x4444),
-			send(rdmap.OpSend, 1, 0, own),
-			write(sink, base+9, own[:20]),
-			control(fnTerminate, nil),
+			sendMessage(rdmap.OpSend, 1, 0, own),
+			writeMessage(sink, base+9, own[:20]),
+			controlMessage(fnTerminate, nil),
 		}})
 	return nil
 }
@@ -288,34 +290,36 @@ func pieceOf(off, n int) []byte {
 	return b
 }
 
-// placed is what the Read fetches, from 1000 on: behind the Write from 777 on.
-func placed(n int) []byte {
+// readContent is what the Read fetches, from 1000 on: behind the Write from 777 on.
+func readContent(n int) []byte {
 	b := pieceOf(1000, n)
 	copy(b, pieceOf(1000-777, 5000-(1000-777)))
 	return b
 }
 
-// refused is a session that the server's program rejects.
-func (s *stage) refused() error {
+// playRefused is a session that the server's program rejects.
+func (s *stage) playRefused() error {
 	const name = "rejected"
 	a, err := newEnd(s.client, rdma.QPConfig{}, long)
 	if err != nil {
 		return err
 	}
-	if _, err := s.connect(a, name, func(r *rdma.Request) error { return r.Reject([]byte("no room")) }); err == nil {
+	if _, err := s.connectEnds(a, name, func(r *rdma.Request) error { return r.Reject([]byte("no room")) }); err ==
+		nil {
 		return fmt.Errorf("%s: the session was accepted", name)
 	}
 	s.scenes = append(s.scenes, scene{name,
-		[]message{control(fnInitiate, []byte(name))},
-		[]message{control(fnReject, []byte("no room"))}})
+		[]message{controlMessage(fnInitiate, []byte(name))},
+		[]message{controlMessage(fnReject, []byte("no room"))}})
 	return nil
 }
 
-// negotiated is a session with negotiation of IRD and ORD (RFC 6581).
-func (s *stage) negotiated() error {
+// playNegotiated is a session with negotiation of IRD and ORD (RFC 6581).
+func (s *stage) playNegotiated() error {
 	const name = "negotiated"
-	a, _, err := s.session(name, rdma.QPConfig{Negotiate: true, IRD: 5, ORD: 9}, rdma.QPConfig{IRD: 7, ORD: 16}, long,
-		pattern(508))
+	a, _, err := s.newSession(name, rdma.QPConfig{Negotiate: true, IRD: 5, ORD: 9}, rdma.QPConfig{IRD: 7, ORD: 16},
+		long,
+		privatePattern(508))
 	if err != nil {
 		return err
 	}
@@ -323,16 +327,17 @@ func (s *stage) negotiated() error {
 		return err
 	}
 	s.scenes = append(s.scenes, scene{name,
-		[]message{enhanced(fnEnhancedInitiate, ddpadapt.Setup{IRD: 5, ORD: 9}, []byte(name)),
-			control(fnTerminate, nil)},
-		[]message{enhanced(fnEnhancedAccept, ddpadapt.Setup{IRD: 7, ORD: 5}, pattern(508)), control(fnTerminate, nil)}})
+		[]message{enhancedControl(fnEnhancedInitiate, ddpadapt.Setup{IRD: 5, ORD: 9}, []byte(name)),
+			controlMessage(fnTerminate, nil)},
+		[]message{enhancedControl(fnEnhancedAccept, ddpadapt.Setup{IRD: 7, ORD: 5}, privatePattern(508)),
+			controlMessage(fnTerminate, nil)}})
 	return nil
 }
 
 // peerToPeer is a session whose client sends a Ready to Receive indication first.
 func (s *stage) peerToPeer() error {
 	const name = "peer to peer"
-	a, _, err := s.session(name, rdma.QPConfig{Negotiate: true, PeerToPeer: true, IRD: 1, ORD: 2},
+	a, _, err := s.newSession(name, rdma.QPConfig{Negotiate: true, PeerToPeer: true, IRD: 1, ORD: 2},
 		rdma.QPConfig{IRD: 3, ORD: 4}, long, nil)
 	if err != nil {
 		return err
@@ -343,14 +348,15 @@ func (s *stage) peerToPeer() error {
 	const all = ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead
 	s.scenes = append(s.scenes, scene{name,
 		[]message{
-			enhanced(fnEnhancedInitiate, ddpadapt.Setup{IRD: 1, ORD: 2, PeerToPeer: true, RTR: all}, []byte(name)),
-			write(0, 0, nil),
-			control(fnTerminate, nil),
+			enhancedControl(fnEnhancedInitiate, ddpadapt.Setup{IRD: 1, ORD: 2, PeerToPeer: true, RTR: all},
+				[]byte(name)),
+			writeMessage(0, 0, nil),
+			controlMessage(fnTerminate, nil),
 		},
 		[]message{
-			enhanced(fnEnhancedAccept, ddpadapt.Setup{IRD: 3, ORD: 1, PeerToPeer: true,
+			enhancedControl(fnEnhancedAccept, ddpadapt.Setup{IRD: 3, ORD: 1, PeerToPeer: true,
 				RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}, nil),
-			control(fnTerminate, nil),
+			controlMessage(fnTerminate, nil),
 		}})
 	return nil
 }
@@ -364,12 +370,12 @@ func (s *stage) refusedNegotiated() error {
 		return err
 	}
 	offer := ddpadapt.Setup{IRD: 100, ORD: 200, RTR: ddpadapt.RTRWrite}
-	if _, err := s.connect(a, name,
+	if _, err := s.connectEnds(a, name,
 		func(r *rdma.Request) error { return r.RejectSetup(offer, []byte("more, please")) }); err == nil {
 		return fmt.Errorf("%s: the session was accepted", name)
 	}
 	s.scenes = append(s.scenes, scene{name,
-		[]message{enhanced(fnEnhancedInitiate, ddpadapt.Setup{IRD: 2, ORD: 2}, []byte(name))},
-		[]message{enhanced(fnEnhancedReject, ddpadapt.Setup{IRD: 100, ORD: 200}, []byte("more, please"))}})
+		[]message{enhancedControl(fnEnhancedInitiate, ddpadapt.Setup{IRD: 2, ORD: 2}, []byte(name))},
+		[]message{enhancedControl(fnEnhancedReject, ddpadapt.Setup{IRD: 100, ORD: 200}, []byte("more, please"))}})
 	return nil
 }

@@ -20,12 +20,12 @@ const Canary = MaxFlows - 2
 // ends, and says how much longer they took, and how many did not come.
 func (r *Relay) Probe(ctx context.Context, delay, every time.Duration, n, size int) (late Hist, missing uint64,
 	err error) {
-	rx, err := r.socket(1, Server(Canary))
+	rx, err := r.openSocket(1, Server(Canary))
 	if err != nil {
 		return late, 0, err
 	}
 	defer rx.Close()
-	tx, err := r.socket(0, Client(Canary))
+	tx, err := r.openSocket(0, Client(Canary))
 	if err != nil {
 		return late, 0, err
 	}
@@ -47,7 +47,7 @@ func (r *Relay) Probe(ctx context.Context, delay, every time.Duration, n, size i
 		if e != nil {
 			break
 		}
-		if at, ok := stamp(oob[:o]); ok && k >= 8 {
+		if at, ok := arrivalTime(oob[:o]); ok && k >= 8 {
 			late.Add(time.Duration(at-int64(binary.NativeEndian.Uint64(b))) - delay)
 		}
 	}
@@ -57,7 +57,7 @@ func (r *Relay) Probe(ctx context.Context, delay, every time.Duration, n, size i
 
 const canaryPort = 7
 
-func (r *Relay) socket(side int, a netip.Addr) (c *net.UDPConn, err error) {
+func (r *Relay) openSocket(side int, a netip.Addr) (c *net.UDPConn, err error) {
 	err = r.Dev[side].NS.Do(func() error {
 		c, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, canaryPort)))
 		return err
@@ -106,8 +106,8 @@ func sendTrains(ctx context.Context, c *net.UDPConn, every time.Duration, n, siz
 	}
 }
 
-// stamp finds the kernel's time of arrival.
-func stamp(oob []byte) (int64, bool) {
+// arrivalTime finds the kernel's time of arrival.
+func arrivalTime(oob []byte) (int64, bool) {
 	list, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return 0, false

@@ -43,14 +43,14 @@ func NewDevice(local, remote netip.Prefix) (*Device, error) {
 			return nil, err
 		}
 	}
-	if err := ns.Do(func() error { return d.open(local, remote) }); err != nil {
+	if err := ns.Do(func() error { return d.openDevice(local, remote) }); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Device) open(local, remote netip.Prefix) (err error) {
+func (d *Device) openDevice(local, remote netip.Prefix) (err error) {
 	if d.fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
 		return fmt.Errorf("a TUN device: %w", err)
 	}
@@ -85,7 +85,7 @@ func (d *Device) open(local, remote netip.Prefix) (err error) {
 		func() error { return netlink.LinkSetMTU(dev, MTU) },
 		func() error { return netlink.LinkSetTxQLen(dev, queueLength) },
 		func() error { return netlink.LinkSetGSOMaxSegs(dev, 1) },
-		func() error { return plain() },
+		func() error { return disableOffload() },
 		func() error { return netlink.LinkSetUp(dev) },
 		func() error {
 			return netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: own, Type: unix.RTN_LOCAL,
@@ -102,8 +102,8 @@ func (d *Device) open(local, remote netip.Prefix) (err error) {
 	return nil
 }
 
-// dropped is how many packets the device has dropped itself.
-func (d *Device) dropped() (n uint64, err error) {
+// numDropped is how many packets the device has dropped itself.
+func (d *Device) numDropped() (n uint64, err error) {
 	err = d.NS.Do(func() error {
 		dev, err := netlink.LinkByName(deviceName)
 		if err == nil && dev.Attrs().Statistics != nil {

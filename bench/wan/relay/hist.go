@@ -19,10 +19,10 @@ func (h *Hist) Add(d time.Duration) {
 	d = max(d, 0)
 	h.N++
 	h.Max = max(h.Max, d)
-	h.Count[step(uint64(d))]++
+	h.Count[stepOf(uint64(d))]++
 }
 
-func step(v uint64) int {
+func stepOf(v uint64) int {
 	if v < histSteps {
 		return int(v)
 	}
@@ -30,8 +30,8 @@ func step(v uint64) int {
 	return (e+1)*histSteps + int(v>>e) - histSteps
 }
 
-// least is the smallest value of a step.
-func least(i int) time.Duration {
+// stepMinimum is the smallest value of a step.
+func stepMinimum(i int) time.Duration {
 	if i < histSteps {
 		return time.Duration(i)
 	}
@@ -44,7 +44,7 @@ func (h *Hist) Quantile(q float64) time.Duration {
 	rank := uint64(q * float64(h.N))
 	for i, c := range h.Count {
 		if c > rank {
-			return least(i)
+			return stepMinimum(i)
 		}
 		rank -= c
 	}

@@ -14,8 +14,8 @@ const (
 	ethtoolSetTSO = 0x1f
 )
 
-// plain switches the road's device of this thread's namespace to one packet at a time.
-func plain() error {
+// disableOffload switches the road's device of this thread's namespace to one packet at a time.
+func disableOffload() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -17,19 +17,19 @@ const (
 	period = 100 * time.Microsecond
 )
 
-// urgent puts this thread before all others, and lets it wake when it asked to and not 50 us later.
+// raisePriority puts this thread before all others, and lets it wake when it asked to and not 50 us later.
 // With a deadline it comes even before the twentieth of the time that Linux keeps for threads that
 // others starve (the fair server). One that never sleeps has a processor where only the kernel's
 // own threads run, which nobody may starve.
-func (r *Relay) urgent() error {
+func (r *Relay) raisePriority() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	own, _ := r.places()
+	own, _ := r.cpuPlaces()
 	if err := keepTo(own); err != nil { // to all, or there is no deadline
 		return err
 	}
-	if r.alone() {
+	if r.hasOwnCPU() {
 		return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: -20},
 			0)
 	}
@@ -42,8 +42,8 @@ func (r *Relay) urgent() error {
 	return Before(10)
 }
 
-// alone reports whether the relay has a processor to itself.
-func (r *Relay) alone() bool { return r.Restless && processors.Count() > 1 }
+// hasOwnCPU reports whether the relay has a processor to itself.
+func (r *Relay) hasOwnCPU() bool { return r.Restless && processors.Count() > 1 }
 
 // Before puts this thread, and the threads and programs that it starts, before those that have no
 // such place.
@@ -74,7 +74,7 @@ func Reserve() (list string, err error) {
 		}
 	}
 	if len(names) > 1 {
-		_, rest := split()
+		_, rest := splitCPUs()
 		err = keepTo(rest)
 	}
 	return strings.Join(names, ","), err
@@ -92,17 +92,17 @@ func Reserved(list string) error {
 	return nil
 }
 
-// places are the processors of the relay and those of all else: the last and the others, or all of
+// cpuPlaces are the processors of the relay and those of all else: the last and the others, or all of
 // them for both.
-func (r *Relay) places() (own, rest unix.CPUSet) {
-	if r.alone() {
-		return split()
+func (r *Relay) cpuPlaces() (own, rest unix.CPUSet) {
+	if r.hasOwnCPU() {
+		return splitCPUs()
 	}
 	return processors, processors
 }
 
-// split divides the processors into the last one and the others.
-func split() (last, rest unix.CPUSet) {
+// splitCPUs divides the processors into the last one and the others.
+func splitCPUs() (last, rest unix.CPUSet) {
 	at := 0
 	for i, n := 0, processors.Count(); n > 0; i++ {
 		if processors.IsSet(i) {
@@ -126,7 +126,7 @@ func keepTo(set unix.CPUSet) error {
 
 // Run starts a program on one side of the road: in its namespace, and beside the relay.
 func (r *Relay) Run(side int, start func() error) error {
-	_, rest := r.places()
+	_, rest := r.cpuPlaces()
 	return r.Dev[side].NS.Do(func() error { // on a thread that ends with it
 		if err := keepTo(rest); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (r *Relay) Run(side int, start func() error) error {
 // a virtual machine as long as such a road may be late. Whatever else there is to run comes before
 // this.
 func (r *Relay) stayAwake() {
-	_, rest := r.places()
+	_, rest := r.cpuPlaces()
 	for range rest.Count() {
 		go func() {
 			runtime.LockOSThread() // and the thread ends with this goroutine

@@ -37,8 +37,8 @@ func TestPlaces(t *testing.T) {
 	must.OK(t, Reserved(list))
 	check.Equal(t, "processors that Reserve names", processors, all)
 	restless, sleeper := &Relay{Restless: true}, &Relay{}
-	own := func(r *Relay) func() error { return func() error { set, _ := r.places(); return keepTo(set) } }
-	rest := func(r *Relay) func() error { return func() error { _, set := r.places(); return keepTo(set) } }
+	own := func(r *Relay) func() error { return func() error { set, _ := r.cpuPlaces(); return keepTo(set) } }
+	rest := func(r *Relay) func() error { return func() error { _, set := r.cpuPlaces(); return keepTo(set) } }
 	relays, beside := on(reserve, own(restless)), on(rest(restless))
 	both := 0
 	for i := range 1024 {

@@ -23,10 +23,10 @@ const (
 var sides = [2]netip.Prefix{netip.MustParsePrefix("10.77.1.0/24"), netip.MustParsePrefix("10.77.2.0/24")}
 
 // Client and Server return the addresses of a flow's ends.
-func Client(flow int) netip.Addr { return addr(0, flow) }
-func Server(flow int) netip.Addr { return addr(1, flow) }
+func Client(flow int) netip.Addr { return addrOf(0, flow) }
+func Server(flow int) netip.Addr { return addrOf(1, flow) }
 
-func addr(side, flow int) netip.Addr {
+func addrOf(side, flow int) netip.Addr {
 	b := sides[side].Addr().As4()
 	b[3] = byte(flow)
 	return netip.AddrFrom4(b)
@@ -97,8 +97,8 @@ func (r *Relay) Set(direction, flow int, w *Way) { r.ways[direction][flow] = w }
 
 // Start begins to carry packets.
 func (r *Relay) Start() {
-	go func() { r.done <- r.run() }()
-	if r.alone() {
+	go func() { r.done <- r.runLoop() }()
+	if r.hasOwnCPU() {
 		r.stayAwake()
 	}
 }
@@ -115,7 +115,7 @@ func (r *Relay) Stop() error {
 			r.Foreign, r.Refused)
 	}
 	for _, d := range r.Dev {
-		if n, err := d.dropped(); n > 0 || err != nil {
+		if n, err := d.numDropped(); n > 0 || err != nil {
 			return fmt.Errorf("a device has dropped %d packets itself (%v)", n, err)
 		}
 	}
@@ -132,9 +132,9 @@ func (r *Relay) Close() {
 }
 
 // epoch is what Now counts from, in ns of CLOCK_MONOTONIC, which all processes share.
-var epoch, epochNs = time.Now(), monotonic()
+var epoch, epochNs = time.Now(), monotonicNow()
 
-func monotonic() int64 {
+func monotonicNow() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		panic(err) // every Linux has that clock
@@ -151,15 +151,15 @@ const idlePoll = 10 * time.Millisecond
 // train is how many packets are read between two looks at what is due.
 const train = 4
 
-func (r *Relay) run() error {
+func (r *Relay) runLoop() error {
 	runtime.LockOSThread() // and the thread ends with this goroutine, since its priority is not the program's
-	if err := r.urgent(); err != nil {
+	if err := r.raisePriority(); err != nil {
 		return err
 	}
 	for !r.stop.Load() {
 		now := Now()
-		r.deliver(now)
-		if r.read(Up, now)+r.read(Down, now) > 0 || r.Restless {
+		r.deliverDue(now)
+		if r.readPackets(Up, now)+r.readPackets(Down, now) > 0 || r.Restless {
 			continue
 		}
 		wait := idlePoll
@@ -177,37 +177,37 @@ func (r *Relay) run() error {
 	return nil
 }
 
-// deliver writes what is due.
-func (r *Relay) deliver(now int64) {
+// deliverDue writes what is due.
+func (r *Relay) deliverDue(now int64) {
 	for len(r.heap) > 0 && r.heap[0].at <= now {
-		e := r.pop()
+		e := r.popEvent()
 		r.Late.Add(time.Duration(now - e.at)) // what comes now is the receiver's own work: its stack runs in this call
 		if _, err := unix.Write(r.Dev[e.out].fd, e.pkt.b[:e.pkt.n]); err != nil {
 			r.Refused++
 		}
 		now = Now()
-		r.release(e.pkt)
+		r.releasePacket(e.pkt)
 	}
 }
 
-// read takes packets that go in a direction and says how many there were.
-func (r *Relay) read(direction int, now int64) (n int) {
+// readPackets takes packets that go in a direction and says how many there were.
+func (r *Relay) readPackets(direction int, now int64) (n int) {
 	for ; n < train; n++ {
-		p := r.take()
+		p := r.takePacket()
 		k, err := unix.Read(r.Dev[direction].fd, p.b[:])
 		if err != nil || k <= 0 {
-			r.release(p)
+			r.releasePacket(p)
 			break
 		}
 		p.n = k
-		r.pass(direction, now, p)
-		r.release(p)
+		r.passPacket(direction, now, p)
+		r.releasePacket(p)
 	}
 	return n
 }
 
-// pass lets a packet go its way.
-func (r *Relay) pass(direction int, now int64, p *packet) {
+// passPacket lets a packet go its way.
+func (r *Relay) passPacket(direction int, now int64, p *packet) {
 	b := p.b[:p.n]
 	if len(b) < 20 || b[0]>>4 != 4 {
 		return // not of IPv4, which is all that these roads carry
@@ -240,18 +240,18 @@ func (r *Relay) pass(direction int, now int64, p *packet) {
 	c.Waited.Add(f.Waited)
 	if f.Mark {
 		c.Marked++
-		mark(b)
+		markCE(b)
 	}
 	c.Twice += uint64(f.Copies - 1)
 	for _, at := range f.At[:f.Copies] {
 		p.uses++
-		r.push(event{at: at, seq: r.seq, out: 1 - direction, pkt: p})
+		r.pushEvent(event{at: at, seq: r.seq, out: 1 - direction, pkt: p})
 		r.seq++
 	}
 }
 
-// mark sets CE in an IPv4 header and brings its checksum up to date (RFC 1624).
-func mark(b []byte) {
+// markCE sets CE in an IPv4 header and brings its checksum up to date (RFC 1624).
+func markCE(b []byte) {
 	old := uint32(binary.BigEndian.Uint16(b))
 	b[1] |= 3
 	sum := uint32(^binary.BigEndian.Uint16(b[10:])) + (^old & 0xffff) + uint32(binary.BigEndian.Uint16(b))
@@ -260,7 +260,7 @@ func mark(b []byte) {
 	binary.BigEndian.PutUint16(b[10:], ^uint16(sum))
 }
 
-func (r *Relay) take() *packet {
+func (r *Relay) takePacket() *packet {
 	if n := len(r.idle); n > 0 {
 		p := r.idle[n-1]
 		r.idle = r.idle[:n-1]
@@ -270,20 +270,20 @@ func (r *Relay) take() *packet {
 	return &packet{uses: 1}
 }
 
-func (r *Relay) release(p *packet) {
+func (r *Relay) releasePacket(p *packet) {
 	if p.uses--; p.uses == 0 {
 		r.idle = append(r.idle, p)
 	}
 }
 
-func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
+func (e *event) isBefore(f *event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
 
-func (r *Relay) push(e event) {
+func (r *Relay) pushEvent(e event) {
 	r.heap = append(r.heap, e)
 	h := r.heap
 	for i := len(h) - 1; i > 0; {
 		up := (i - 1) / 2
-		if !h[i].before(&h[up]) {
+		if !h[i].isBefore(&h[up]) {
 			break
 		}
 		h[i], h[up] = h[up], h[i]
@@ -291,7 +291,7 @@ func (r *Relay) push(e event) {
 	}
 }
 
-func (r *Relay) pop() event {
+func (r *Relay) popEvent() event {
 	h := r.heap
 	first, n := h[0], len(h)-1
 	h[0], h[n] = h[n], event{}
@@ -302,10 +302,10 @@ func (r *Relay) pop() event {
 		if down >= n {
 			return first
 		}
-		if down+1 < n && h[down+1].before(&h[down]) {
+		if down+1 < n && h[down+1].isBefore(&h[down]) {
 			down++
 		}
-		if !h[down].before(&h[i]) {
+		if !h[down].isBefore(&h[i]) {
 			return first
 		}
 		h[i], h[down] = h[down], h[i]

@@ -61,9 +61,9 @@ const (
 	draws
 )
 
-// draw is a number from 0 to 1 that follows from the seed, the packet's number and what it is for
+// drawUniform is a number from 0 to 1 that follows from the seed, the packet's number and what it is for
 // (splitmix64).
-func (w *Way) draw(what uint64) float64 {
+func (w *Way) drawUniform(what uint64) float64 {
 	z := w.seed + (w.n*draws+what+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
@@ -86,36 +86,36 @@ func (w *Way) Pass(now int64, size int, capable bool) (f Fate) {
 		start = w.free
 	}
 	defer func() { w.n++ }()
-	if f.Lost = w.lost(); f.Lost {
+	if f.Lost = w.isLost(); f.Lost {
 		return f
 	}
 	at := start + int64(w.Delay)
-	jitter := func(what uint64) int64 { return int64(w.draw(what) * float64(w.Jitter)) }
+	jitter := func(what uint64) int64 { return int64(w.drawUniform(what) * float64(w.Jitter)) }
 	f.At[0] = at + jitter(drawJitter)
-	if w.draw(drawReorder) < w.Reorder {
+	if w.drawUniform(drawReorder) < w.Reorder {
 		f.At[0] += int64(w.ReorderDelay)
 	} else {
 		f.At[0] = max(f.At[0], w.last)
 		w.last = f.At[0]
 	}
 	f.Copies = 1
-	if w.draw(drawDuplicate) < w.Duplicate {
+	if w.drawUniform(drawDuplicate) < w.Duplicate {
 		f.At[1], f.Copies = f.At[0]+jitter(drawSecond), 2
 	}
 	return f
 }
 
-// lost says whether the packet is. Runs of losses follow Gilbert's model: their mean length is
+// isLost says whether the packet is. Runs of losses follow Gilbert's model: their mean length is
 // Burst, and the good state is left so often that Loss is their share.
-func (w *Way) lost() bool {
+func (w *Way) isLost() bool {
 	if w.Burst <= 1 || w.Loss >= 1 {
-		return w.draw(drawLoss) < w.Loss
+		return w.drawUniform(drawLoss) < w.Loss
 	}
 	leave := 1 / w.Burst
 	if w.bad {
-		w.bad = w.draw(drawRun) >= leave
+		w.bad = w.drawUniform(drawRun) >= leave
 	} else {
-		w.bad = w.draw(drawRun) < leave*w.Loss/(1-w.Loss)
+		w.bad = w.drawUniform(drawRun) < leave*w.Loss/(1-w.Loss)
 	}
 	return w.bad
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Twin is two roads alike between two hosts with two addresses each, and what the client sends:
+// TwoPaths is two roads alike between two hosts with two addresses each, and what the client sends:
 // messages with a number, whose order the server checks.
-type Twin struct {
+type TwoPaths struct {
 	RTT    time.Duration
 	Rate   int64         // octets a second, each way
 	Hold   float64       // the queue, in round trips at that rate
@@ -29,36 +29,36 @@ type Twin struct {
 }
 
 // Twins are the loads that failover is measured with: in bulk, and a message each 5 ms.
-func Twins() (bulk, trickle Twin) {
-	bulk = Twin{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Size: 1 << 10}
+func Twins() (bulk, trickle TwoPaths) {
+	bulk = TwoPaths{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Size: 1 << 10}
 	trickle = bulk
 	trickle.Size, trickle.Every = 100, 5*time.Millisecond
 	return bulk, trickle
 }
 
 // Shaky adds jitter of half the round trip, and 1 % loss.
-func (t Twin) Shaky() *Twin {
+func (t TwoPaths) Shaky() *TwoPaths {
 	t.Jitter, t.Loss = t.RTT/2, 0.01
 	return &t
 }
 
 // Jumbo has long packets.
-func (t Twin) Jumbo() *Twin {
+func (t TwoPaths) Jumbo() *TwoPaths {
 	t.MTU, t.Size = 9000, 8000
 	return &t
 }
 
-func (t *Twin) String() string {
+func (t *TwoPaths) String() string {
 	if t.Every == 0 {
 		return "in bulk"
 	}
 	return fmt.Sprintf("a message each %v", t.Every)
 }
 
-// twin is a Twin at work.
-type twin struct {
-	*pair
-	t        *Twin
+// twoPathsRun is TwoPaths at work.
+type twoPathsRun struct {
+	*hostPair
+	t        *TwoPaths
 	rand     *rand.Rand
 	params   simnet.Params
 	body     []byte
@@ -70,14 +70,15 @@ type twin struct {
 	longest  time.Duration // between two, since somebody has set it to 0
 }
 
-func (t *Twin) start(seed uint64) (*twin, error) {
-	w := &twin{pair: newPair(seed, 2), t: t, rand: rand.New(rand.NewPCG(seed, 7)), body: make([]byte, t.Size)}
-	w.applications = w.talk
+func (t *TwoPaths) startRun(seed uint64) (*twoPathsRun, error) {
+	w := &twoPathsRun{hostPair: newPair(seed, 2), t: t, rand: rand.New(rand.NewPCG(seed, 7)),
+		body: make([]byte, t.Size)}
+	w.applications = w.runTraffic
 	queue := max(15000, int(t.Hold*t.RTT.Seconds()*float64(t.Rate)))
 	w.params = simnet.Params{Delay: t.RTT / 2, Jitter: t.Jitter, Rate: t.Rate, Queue: queue, Loss: t.Loss,
 		MTU: cmp.Or(t.MTU, MTU)}
 	for k := range 2 {
-		w.road(k, w.params, w.params)
+		w.setRoad(k, w.params, w.params)
 	}
 	ends := [2]assoc.Config{t.Config, t.Config}
 	for i := range ends {
@@ -85,35 +86,36 @@ func (t *Twin) start(seed uint64) (*twin, error) {
 		ends[i].LocalAddrs = w.hosts[i].Addrs
 	}
 	w.silent = true
-	if err := w.join(&ends[0], &ends[1]); err != nil {
+	if err := w.joinHosts(&ends[0], &ends[1]); err != nil {
 		return nil, err
 	}
-	if !w.run(w.now.Add(patience), w.settled) {
+	if !w.runUntil(w.now.Add(patience), w.isSettled) {
 		return nil, errNoEnd
 	}
 	w.silent, w.last = false, w.now
 	return w, nil
 }
 
-// settled says that both paths are active, and none is suspected.
-func (w *twin) settled() bool {
-	for i := range w.sender().NumPaths() {
-		if p := w.sender().PathStats(i); p.State != assoc.PathActive || p.Suspected {
+// isSettled says that both paths are active, and none is suspected.
+func (w *twoPathsRun) isSettled() bool {
+	for i := range w.senderAssoc().NumPaths() {
+		if p := w.senderAssoc().PathStats(i); p.State != assoc.PathActive || p.Suspected {
 			return false
 		}
 	}
-	return w.sender().NumPaths() == 2
+	return w.senderAssoc().NumPaths() == 2
 }
 
-func (w *twin) sender() *assoc.Assoc { return w.hosts[0].Assocs[0] }
+func (w *twoPathsRun) senderAssoc() *assoc.Assoc { return w.hosts[0].Assocs[0] }
 
-// talk is the client, which sends, and the server, which listens.
-func (w *twin) talk() {
+// runTraffic is the client, which sends, and the server, which listens.
+func (w *twoPathsRun) runTraffic() {
 	if len(w.hosts[0].Assocs) == 0 || len(w.hosts[1].Assocs) == 0 {
 		return
 	}
-	for a := w.sender(); !w.silent && a.State() == assoc.Established && (w.t.Every == 0 || w.alarm == rawio.Never ||
-		w.alarm <= w.now); {
+	for a := w.senderAssoc(); !w.silent && a.State() == assoc.Established &&
+		(w.t.Every == 0 || w.alarm == rawio.Never ||
+			w.alarm <= w.now); {
 		m := assoc.Message{Body: [2][]byte{binary.BigEndian.AppendUint64(nil, w.sent), w.body[8:]}}
 		if w.t.Every > 0 {
 			w.alarm = w.now.Add(w.t.Every)
@@ -141,33 +143,35 @@ func (w *twin) talk() {
 	}
 }
 
-func (w *twin) pass(d time.Duration) { w.run(w.now.Add(d), func() bool { return false }) }
+func (w *twoPathsRun) passTime(d time.Duration) {
+	w.runUntil(w.now.Add(d), func() bool { return false })
+}
 
-// between draws a duration.
-func (w *twin) between(least, most time.Duration) time.Duration {
+// drawBetween draws a duration.
+func (w *twoPathsRun) drawBetween(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.rand.Int64N(int64(most-least)+1))
 }
 
-// drain waits until all has arrived.
-func (w *twin) drain() error {
+// drainAll waits until all has arrived.
+func (w *twoPathsRun) drainAll() error {
 	w.silent = true
-	if !w.run(w.now.Add(patience), func() bool { return w.arrived == w.sent }) {
+	if !w.runUntil(w.now.Add(patience), func() bool { return w.arrived == w.sent }) {
 		return fmt.Errorf("%d messages of %d have arrived", w.arrived, w.sent)
 	}
 	return w.disorder
 }
 
-// silences has something happen, so many times, each time that the client is ready for it, and
+// repeatEvents has something happen, so many times, each time that the client is ready for it, and
 // returns how long the server heard nothing in so much time from then on, sorted. Every message has
 // arrived.
-func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(*twin) bool, begin,
-	end func(*twin)) (list []time.Duration, err error) {
-	w, err := t.start(seed)
+func (t *TwoPaths) repeatEvents(seed uint64, times int, lasts time.Duration, ready func(*twoPathsRun) bool, begin,
+	end func(*twoPathsRun)) (list []time.Duration, err error) {
+	w, err := t.startRun(seed)
 	if err != nil {
 		return nil, err
 	}
 	for w.silent = true; ; {
-		if !w.run(w.now.Add(patience), func() bool { return ready(w) }) {
+		if !w.runUntil(w.now.Add(patience), func() bool { return ready(w) }) {
 			return nil, errNoEnd
 		}
 		if len(list) == times {
@@ -175,13 +179,13 @@ func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(
 			return list, nil
 		}
 		w.silent = false
-		w.pass(w.between(time.Second, 2*time.Second))
+		w.passTime(w.drawBetween(time.Second, 2*time.Second))
 		w.longest = 0
 		begin(w)
-		w.pass(lasts)
+		w.passTime(lasts)
 		list = append(list, max(w.longest, w.now.Sub(w.last)))
 		end(w)
-		if err := w.drain(); err != nil {
+		if err := w.drainAll(); err != nil {
 			return nil, err
 		}
 	}
@@ -189,15 +193,15 @@ func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(
 
 // Cuts cuts the road that data takes, so many times, at the client's own interface or farther on,
 // and returns how long the server heard nothing each time, sorted.
-func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, err error) {
-	ends := func(w *twin) (client, server netip.Addr) { return w.hosts[0].Addrs[0], w.hosts[1].Addrs[0] }
-	return t.silences(seed, cuts, 2500*time.Millisecond, (*twin).settled, func(w *twin) {
+func (t *TwoPaths) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, err error) {
+	ends := func(w *twoPathsRun) (client, server netip.Addr) { return w.hosts[0].Addrs[0], w.hosts[1].Addrs[0] }
+	return t.repeatEvents(seed, cuts, 2500*time.Millisecond, (*twoPathsRun).isSettled, func(w *twoPathsRun) {
 		w.net.Partition(ends(w))
 		if own {
 			w.hosts[0].Down = w.hosts[0].Addrs[:1]
-			w.sender().UsableFrom(w.now, w.hosts[0].Addrs[1:])
+			w.senderAssoc().UsableFrom(w.now, w.hosts[0].Addrs[1:])
 		}
-	}, func(w *twin) {
+	}, func(w *twoPathsRun) {
 		w.net.Heal(ends(w))
 		w.hosts[0].Down = nil
 	})
@@ -205,14 +209,14 @@ func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, 
 
 // Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns
 // what Cuts does. Roads go on to carry what is longer.
-func (t *Twin) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
-	found := func(w *twin) bool { return w.sender().PathStats(0).MaxPacket > MTU }
-	return t.silences(seed, falls, time.Second, found, func(w *twin) { w.hosts[0].Link = MTU },
-		func(w *twin) { w.hosts[0].Link = t.MTU })
+func (t *TwoPaths) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
+	found := func(w *twoPathsRun) bool { return w.senderAssoc().PathStats(0).MTU > MTU }
+	return t.repeatEvents(seed, falls, time.Second, found, func(w *twoPathsRun) { w.hosts[0].Link = MTU },
+		func(w *twoPathsRun) { w.hosts[0].Link = t.MTU })
 }
 
-// Spiked is what came of delay spikes.
-type Spiked struct {
+// SpikeResult is what came of delay spikes.
+type SpikeResult struct {
 	Spikes    int
 	Moves     uint64  // times that data has left a path
 	Most      uint64  // of them because of one spike
@@ -231,37 +235,37 @@ const (
 )
 
 // Spikes has delays rise for so long.
-func (t *Twin) Spikes(seed uint64, d time.Duration) (*Spiked, error) {
-	w, err := t.start(seed)
+func (t *TwoPaths) Spikes(seed uint64, d time.Duration) (*SpikeResult, error) {
+	w, err := t.startRun(seed)
 	if err != nil {
 		return nil, err
 	}
-	s := &Spiked{}
-	moves := func() uint64 { return w.sender().Stats().PathsSuspected }
-	w.pass(restLeast)
+	s := &SpikeResult{}
+	moves := func() uint64 { return w.senderAssoc().Stats().PathsSuspected }
+	w.passTime(restLeast)
 	for end := w.now.Add(d); w.now < end; s.Spikes++ {
 		before := moves()
 		which := 1 + w.rand.IntN(3) // a set of roads
-		for left := w.between(spikeLeast, spikeMost); left > 0; left -= spikeStep {
+		for left := w.drawBetween(spikeLeast, spikeMost); left > 0; left -= spikeStep {
 			held := w.params
 			held.Delay += left
 			for k := range 2 {
 				if which>>k&1 != 0 {
-					w.road(k, held, held)
+					w.setRoad(k, held, held)
 				}
 			}
-			w.pass(min(left, spikeStep))
+			w.passTime(min(left, spikeStep))
 		}
 		for k := range 2 {
-			w.road(k, w.params, w.params)
+			w.setRoad(k, w.params, w.params)
 		}
-		w.pass(w.between(restLeast, restMost))
+		w.passTime(w.drawBetween(restLeast, restMost))
 		s.Most = max(s.Most, moves()-before)
 	}
-	err = w.drain()
-	st := w.sender().Stats()
+	err = w.drainAll()
+	st := w.senderAssoc().Stats()
 	s.Moves, s.Timeouts, s.PathsDown, s.Ended = st.PathsSuspected, st.Timeouts, st.PathsDown,
-		w.sender().State() != assoc.Established
+		w.senderAssoc().State() != assoc.Established
 	s.Again, s.Longest = float64(st.Retransmits)/float64(st.DataOut), w.longest
 	return s, err
 }

@@ -14,7 +14,7 @@ import (
 func TestPathsFailOverBeforeAnybodyNotices(t *testing.T) {
 	race.Alone(t)
 	bulk, trickle := Twins()
-	for _, w := range []*Twin{&bulk, &trickle} {
+	for _, w := range []*TwoPaths{&bulk, &trickle} {
 		list := must.Get(w.Cuts(3, 4, false))(t)
 		check.That(t, list[len(list)/2] <= 150*time.Millisecond && list[len(list)-1] <= 250*time.Millisecond,
 			"%v: silences of %v", w, list)

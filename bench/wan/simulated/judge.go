@@ -44,10 +44,12 @@ func Judge(own *Sample, refs []Named, seed uint64) (median, tail Comparison, ok 
 	if len(refs) == 0 {
 		return median, tail, false
 	}
-	return compare(own, refs, 0.5, medianSlack, medianLimit, seed), compare(own, refs, q, 0, tailLimit, seed), true
+	return compareStacks(own, refs, 0.5, medianSlack, medianLimit, seed),
+		compareStacks(own, refs, q, 0, tailLimit, seed), true
 }
 
-func compare(own *Sample, refs []Named, q float64, slack time.Duration, limit float64, seed uint64) (c Comparison) {
+func compareStacks(own *Sample, refs []Named, q float64, slack time.Duration, limit float64,
+	seed uint64) (c Comparison) {
 	best := refs[0]
 	for _, r := range refs[1:] {
 		if r.Quantile(q) < best.Quantile(q) {

@@ -15,9 +15,9 @@ const (
 	serverPort = 5001
 )
 
-// pair is two hosts with some roads between them, in virtual time: road i joins the i-th addresses
+// hostPair is two hosts with some roads between them, in virtual time: road i joins the i-th addresses
 // of both.
-type pair struct {
+type hostPair struct {
 	now          rawio.Time
 	net          *simnet.Net
 	hosts        [2]*sctptest.Host // client, server
@@ -25,8 +25,8 @@ type pair struct {
 	alarm        rawio.Time        // they have something to do then
 }
 
-func newPair(seed uint64, roads int) *pair {
-	p := &pair{net: simnet.New(seed), alarm: rawio.Never}
+func newPair(seed uint64, roads int) *hostPair {
+	p := &hostPair{net: simnet.New(seed), alarm: rawio.Never}
 	p.net.Separate()
 	for i := range p.hosts {
 		var addrs []netip.AddrPort
@@ -38,8 +38,8 @@ func newPair(seed uint64, roads int) *pair {
 	return p
 }
 
-// road says what road k does to packets of the client and of the server.
-func (p *pair) road(k int, up, down simnet.Params) {
+// setRoad says what road k does to packets of the client and of the server.
+func (p *hostPair) setRoad(k int, up, down simnet.Params) {
 	client, server := p.hosts[0].Addrs[k], p.hosts[1].Addrs[k]
 	p.net.SetLink(client, server, up)
 	p.net.SetLink(server, client, down)
@@ -47,8 +47,8 @@ func (p *pair) road(k int, up, down simnet.Params) {
 
 var errNoEnd = errors.New("no end within an hour")
 
-// join has the client set up an association.
-func (p *pair) join(client, server *assoc.Config) error {
+// joinHosts has the client set up an association.
+func (p *hostPair) joinHosts(client, server *assoc.Config) error {
 	if err := p.hosts[1].Endpoint.Listen(serverPort, server); err != nil {
 		return err
 	}
@@ -62,14 +62,14 @@ func (p *pair) join(client, server *assoc.Config) error {
 		return err
 	}
 	p.hosts[0].Adopt(a)
-	if !p.run(p.now.Add(patience), func() bool { return a.State() == assoc.Established }) {
+	if !p.runUntil(p.now.Add(patience), func() bool { return a.State() == assoc.Established }) {
 		return errNoEnd
 	}
 	return nil
 }
 
-// run lets time pass until done says so, and says whether it did before the end.
-func (p *pair) run(end rawio.Time, done func() bool) bool {
+// runUntil lets time pass until done says so, and says whether it did before the end.
+func (p *hostPair) runUntil(end rawio.Time, done func() bool) bool {
 	for {
 		p.applications()
 		for _, h := range p.hosts {

@@ -17,7 +17,7 @@ func Share(c *Cell, seed uint64, from, to time.Duration, cfgs ...*assoc.Config) 
 	f := newFlow(c, cfgs[0], seed)
 	f.bulky, f.got = true, make([]int, len(cfgs))
 	server, begun := f.hosts[1], f.now
-	run := func(until time.Duration) { f.run(begun.Add(until), func() bool { return false }) }
+	run := func(until time.Duration) { f.runUntil(begun.Add(until), func() bool { return false }) }
 	for i, cfg := range cfgs {
 		if err := server.Endpoint.Listen(serverPort+uint16(i), cfg); err != nil {
 			return nil, 0, err

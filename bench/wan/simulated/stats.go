@@ -36,7 +36,7 @@ func (s *Sample) Merge(o *Sample) {
 	s.Cut += o.Cut
 }
 
-func (s *Sample) all() (list []time.Duration) {
+func (s *Sample) allTimes() (list []time.Duration) {
 	for _, g := range s.Groups {
 		list = append(list, g...)
 	}
@@ -45,11 +45,11 @@ func (s *Sample) all() (list []time.Duration) {
 
 // Quantile is the time that a share q of the transfers does not exceed.
 func (s *Sample) Quantile(q float64) time.Duration {
-	return quantile(slices.Sorted(slices.Values(s.all())), q)
+	return quantileOf(slices.Sorted(slices.Values(s.allTimes())), q)
 }
 
-// quantile takes the nearest rank of sorted times; 0 if there are none.
-func quantile(sorted []time.Duration, q float64) time.Duration {
+// quantileOf takes the nearest rank of sorted times; 0 if there are none.
+func quantileOf(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
@@ -75,7 +75,7 @@ func Ratio(a, b *Sample, q float64, less time.Duration, seed uint64) (ratio floa
 			buf = append(buf, s.Groups[rng.IntN(len(s.Groups))]...)
 		}
 		slices.Sort(buf)
-		return quantile(buf, q)
+		return quantileOf(buf, q)
 	}
 	for i := range drawn {
 		drawn[i] = of(draw(a), draw(b))

@@ -46,26 +46,26 @@ func Virtual(c *Cell, cfg *assoc.Config, seed uint64, flows, transfers int, bulk
 			for i := int(next.Add(1)) - 1; i < flows; i = int(next.Add(1)) - 1 {
 				f := newFlow(c, cfg, seed+uint64(i))
 				s := &all[i]
-				if errs[i] = f.connect(); errs[i] != nil {
+				if errs[i] = f.connectHosts(); errs[i] != nil {
 					continue
 				}
 				if c.Size == 0 {
-					s.bins, errs[i] = f.bulk(bulk)
+					s.bins, errs[i] = f.countBulk(bulk)
 					continue
 				}
-				s.first, _, errs[i] = f.transfer()
+				s.first, _, errs[i] = f.runTransfer()
 				for range transfers {
 					if errs[i] != nil {
 						break
 					}
 					var took time.Duration
 					var hit bool
-					took, hit, errs[i] = f.transfer()
+					took, hit, errs[i] = f.runTransfer()
 					s.group = append(s.group, took)
 					if hit {
 						s.hit++
 					}
-					f.run(f.now.Add(c.Pause), func() bool { return false })
+					f.runUntil(f.now.Add(c.Pause), func() bool { return false })
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func Virtual(c *Cell, cfg *assoc.Config, seed uint64, flows, transfers int, bulk
 
 // flow is a client, a server and the road between them.
 type flow struct {
-	*pair
+	*hostPair
 	c      *Cell
 	cfg    *assoc.Config
 	answer []byte
@@ -106,9 +106,9 @@ type flow struct {
 }
 
 func newFlow(c *Cell, cfg *assoc.Config, seed uint64) *flow {
-	f := &flow{pair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk)),
+	f := &flow{hostPair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk)),
 		got: make([]int, 1)}
-	f.applications = f.converse
+	f.applications = f.runTransfers
 	up := simnet.Params{Delay: c.RTT / 2, Rate: c.Rate, Queue: c.Queue(), MTU: MTU}
 	down := up
 	down.Jitter, down.Reorder, down.ReorderDelay, down.Duplicate, down.MarkQueue = c.Jitter, c.Reorder,
@@ -120,34 +120,34 @@ func newFlow(c *Cell, cfg *assoc.Config, seed uint64) *flow {
 	if c.BothWays {
 		up = down
 	}
-	f.road(0, up, down)
+	f.setRoad(0, up, down)
 	return f
 }
 
-func (f *flow) connect() error { return f.join(f.cfg, f.cfg) }
+func (f *flow) connectHosts() error { return f.joinHosts(f.cfg, f.cfg) }
 
-// transfer is a request and its answer. hit says that the road lost a packet meanwhile.
-func (f *flow) transfer() (took time.Duration, hit bool, err error) {
-	lost := f.lost()
+// runTransfer is a request and its answer. hit says that the road lost a packet meanwhile.
+func (f *flow) runTransfer() (took time.Duration, hit bool, err error) {
+	lost := f.numLost()
 	began := f.now
 	f.left = f.c.Size
 	m := assoc.Message{Body: [2][]byte{f.answer[:requestLen]}}
 	if err := f.hosts[0].Assocs[0].Send(f.now, &m); err != nil {
 		return 0, false, err
 	}
-	if !f.run(f.now.Add(patience), func() bool { return f.left <= 0 }) {
+	if !f.runUntil(f.now.Add(patience), func() bool { return f.left <= 0 }) {
 		return 0, false, errNoEnd
 	}
-	return f.now.Sub(began), f.lost() > lost, nil
+	return f.now.Sub(began), f.numLost() > lost, nil
 }
 
-func (f *flow) lost() uint64 {
+func (f *flow) numLost() uint64 {
 	s := f.net.Stats()
 	return s.Lost + s.BurstLost + s.QueueDropped
 }
 
-// bulk counts what comes in each BinTime.
-func (f *flow) bulk(d time.Duration) (bins []int, err error) {
+// countBulk counts what comes in each BinTime.
+func (f *flow) countBulk(d time.Duration) (bins []int, err error) {
 	m := assoc.Message{Body: [2][]byte{f.answer[:requestLen]}}
 	if err := f.hosts[0].Assocs[0].Send(f.now, &m); err != nil {
 		return nil, err
@@ -155,14 +155,14 @@ func (f *flow) bulk(d time.Duration) (bins []int, err error) {
 	f.bulky = true
 	for range int(d / BinTime) {
 		f.got[0] = 0
-		f.run(f.now.Add(BinTime), func() bool { return false })
+		f.runUntil(f.now.Add(BinTime), func() bool { return false })
 		bins = append(bins, f.got[0])
 	}
 	return bins, nil
 }
 
-// converse is the client, which counts what comes, and the server, which answers.
-func (f *flow) converse() {
+// runTransfers is the client, which counts what comes, and the server, which answers.
+func (f *flow) runTransfers() {
 	for i, h := range f.hosts {
 		for k, a := range h.Assocs {
 			for r, ok := a.Receive(); ok; r, ok = a.Receive() {

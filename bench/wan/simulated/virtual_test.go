@@ -56,13 +56,13 @@ func TestBuffersGrowWithTheRoad(t *testing.T) {
 		{300 * time.Millisecond, false, false, 1 << 20, 2 << 20},
 	} {
 		f := newFlow(&Cell{RTT: tt.trip, Rate: 12_500_000, Hold: 1}, &assoc.Config{NewController: cc.NewCubic}, 4)
-		must.OK(t, f.connect())
+		must.OK(t, f.connectHosts())
 		client, server := f.hosts[0].Assocs[0], f.hosts[1].Assocs[0]
 		client.OnGrow(func(int) bool { return tt.affords })
-		must.Do(f.bulk(12 * tt.trip))(t)
+		must.Do(f.countBulk(12 * tt.trip))(t)
 		for second := range 8 {
 			before := client.Stats().DataOctetsIn
-			f.run(f.now.Add(time.Second), func() bool { return false })
+			f.runUntil(f.now.Add(time.Second), func() bool { return false })
 			got := float64(client.Stats().DataOctetsIn-before) / float64(f.c.Rate)
 			check.That(t, got >= 0.9 == tt.full, "%v, second %d: %.2f of the line", tt.trip, second, got)
 			window := client.Stats().RecvWindow + client.Stats().Buffered
@@ -93,9 +93,9 @@ func TestBBRFillsARoadThatLoses(t *testing.T) {
 func TestBBRLearnsThatARoadIsShort(t *testing.T) {
 	f := newFlow(&Cell{RTT: time.Second, Rate: 12_500_000},
 		&assoc.Config{NewController: cc.NewBBR, DisablePMTUD: true}, 5)
-	must.OK(t, f.connect())
+	must.OK(t, f.connectHosts())
 	p := simnet.Params{Delay: 10 * time.Millisecond, Rate: 12_500_000, Queue: 250_000, MTU: MTU}
-	f.road(0, p, p)
-	got := (&Sample{Bins: must.Get(f.bulk(4 * time.Second))(t)}).Mbits(2*time.Second, 4*time.Second)
+	f.setRoad(0, p, p)
+	got := (&Sample{Bins: must.Get(f.countBulk(4 * time.Second))(t)}).Mbits(2*time.Second, 4*time.Second)
 	check.That(t, got >= 80, "%.1f Mbit/s", got)
 }

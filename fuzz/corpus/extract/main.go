@@ -39,7 +39,7 @@ const longest = 700
 func main() {
 	shapes := map[string][]byte{}
 	for _, path := range os.Args[1:] {
-		if err := read(path, shapes); err != nil {
+		if err := readCapture(path, shapes); err != nil {
 			fmt.Fprintf(os.Stderr, "extract: %s: %v\n", path, err)
 			os.Exit(1)
 		}
@@ -62,7 +62,7 @@ type source interface {
 	LinkType() layers.LinkType
 }
 
-func open(f io.Reader) (source, error) {
+func openCapture(f io.Reader) (source, error) {
 	b := bufio.NewReader(f)
 	magic, err := b.Peek(4)
 	if err != nil {
@@ -74,13 +74,13 @@ func open(f io.Reader) (source, error) {
 	return pcapgo.NewReader(b)
 }
 
-func read(path string, shapes map[string][]byte) error {
+func readCapture(path string, shapes map[string][]byte) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	src, err := open(f)
+	src, err := openCapture(f)
 	if err != nil {
 		return err
 	}
@@ -99,14 +99,14 @@ func read(path string, shapes map[string][]byte) error {
 		if src.LinkType() == linuxSLL2 && len(b) > lenSLL2 {
 			b, first = b[lenSLL2:], layers.LinkTypeRaw
 		}
-		if pkt := sctp(gopacket.NewPacket(b, first, gopacket.DecodeOptions{Lazy: true})); pkt != nil {
-			keep(shapes, pkt)
+		if pkt := sctpPacketIn(gopacket.NewPacket(b, first, gopacket.DecodeOptions{Lazy: true})); pkt != nil {
+			keepShortest(shapes, pkt)
 		}
 	}
 }
 
-// sctp returns the SCTP packet in an IP packet, or nil.
-func sctp(p gopacket.Packet) []byte {
+// sctpPacketIn returns the SCTP packet in an IP packet, or nil.
+func sctpPacketIn(p gopacket.Packet) []byte {
 	if u, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP); ok {
 		if u.SrcPort == encapsulation || u.DstPort == encapsulation {
 			return u.Payload
@@ -119,35 +119,35 @@ func sctp(p gopacket.Packet) []byte {
 	return nil
 }
 
-// keep keeps a packet that is the shortest of its shape.
-func keep(shapes map[string][]byte, b []byte) {
+// keepShortest keeps a packet that is the shortest of its shape.
+func keepShortest(shapes map[string][]byte, b []byte) {
 	p, err := wire.ParsePacket(b)
 	if err != nil || !p.ChecksumOK() || len(b) > longest {
 		return
 	}
-	key := shape(p)
+	key := packetShape(p)
 	if old, ok := shapes[key]; !ok || len(b) < len(old) {
 		shapes[key] = slices.Clone(b)
 	}
 }
 
-// shape says what is in a packet, apart from numbers and user data. Chunks of one kind that follow
+// packetShape says what is in a packet, apart from numbers and user data. Chunks of one kind that follow
 // one another count as one.
-func shape(p wire.Packet) (s string) {
+func packetShape(p wire.Packet) (s string) {
 	last := ""
 	it := p.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
-		if k := kind(c); k != last {
+		if k := chunkKind(c); k != last {
 			s, last = s+k+" ", k
 		}
 	}
 	return s
 }
 
-func kind(c wire.Chunk) string {
+func chunkKind(c wire.Chunk) string {
 	k := fmt.Sprintf("%d/%x", c.Type(), c.Flags())
 	if d, err := wire.AsData(c); err == nil {
-		return k + content(d)
+		return k + contentShape(d)
 	}
 	if i, err := wire.AsInit(c); err == nil {
 		ps := i.Params()
@@ -170,8 +170,8 @@ func kind(c wire.Chunk) string {
 	return k
 }
 
-// content is what DDP has in its control octets or function code; another PPID says nothing.
-func content(d wire.Data) string {
+// contentShape is what DDP has in its control octets or function code; another PPID says nothing.
+func contentShape(d wire.Data) string {
 	b := d.Payload()
 	switch {
 	case d.PPID() == 16 && len(b) >= 4:

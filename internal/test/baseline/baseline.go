@@ -51,15 +51,15 @@ const (
 	kindEnd
 )
 
-func (c *Config) batch() int {
+func (c *Config) batchSize() int {
 	if c.Batch > 0 {
 		return c.Batch
 	}
 	return 64
 }
 
-// memory is some whose pages are there, enough for a packet.
-func (c *Config) memory() []byte {
+// packetMemory is some whose pages are there, enough for a packet.
+func (c *Config) packetMemory() []byte {
 	m := make([]byte, max(cmp.Or(c.Memory, 4<<20), rawio.MaxMTU))
 	for i := range m {
 		m[i] = byte(i)
@@ -103,11 +103,11 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 	if m := link.MTU(netip.Addr{}, remote.Addr()); c.Packet < minPacket || c.Packet > m {
 		return Result{}, &SizeError{c.Packet, m}
 	}
-	n := c.batch()
+	n := c.batchSize()
 	pkts, heads := make([]rawio.Packet, n), make([][minPacket]byte, n)
-	payload := c.memory()
+	payload := c.packetMemory()
 	for i := range pkts {
-		head(heads[i][:], kindData)
+		writeHead(heads[i][:], kindData)
 		pkts[i] = rawio.Packet{Vec: [][]byte{heads[i][:], nil}, Remote: remote}
 	}
 	at := 0
@@ -115,7 +115,7 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 	cpu, start := CPUTime(), time.Now()
 	limit, lost := uint64(max(window/c.Packet, n)), uint64(0)
 	for number := uint64(0); ; {
-		c.Gate.wait(r.Packets, limit, &lost)
+		c.Gate.waitForRoom(r.Packets, limit, &lost)
 		for i := range pkts {
 			binary.BigEndian.PutUint64(heads[i][minPacket-8:], number)
 			number++
@@ -153,7 +153,7 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 // End tells the receiver that this was all, until over is closed.
 func End(link rawio.Link, remote netip.AddrPort, over <-chan struct{}) error {
 	h := make([]byte, minPacket)
-	head(h, kindEnd)
+	writeHead(h, kindEnd)
 	for {
 		if _, err := link.WriteBatch([]rawio.Packet{{Vec: [][]byte{h}, Remote: remote}}); err != nil &&
 			!errors.Is(err, syscall.ECONNREFUSED) {
@@ -167,7 +167,7 @@ func End(link rawio.Link, remote netip.AddrPort, over <-chan struct{}) error {
 	}
 }
 
-func head(h []byte, kind byte) {
+func writeHead(h []byte, kind byte) {
 	binary.BigEndian.PutUint16(h, SendPort)
 	binary.BigEndian.PutUint16(h[2:], RecvPort)
 	h[wire.CommonHeaderLen] = kind
@@ -177,10 +177,10 @@ func head(h []byte, kind byte) {
 func Receive(link rawio.Link, c Config) (r Result, err error) {
 	runtime.LockOSThread() // as a receive goroutine of the stack does
 	defer runtime.UnlockOSThread()
-	pkts := make([]rawio.Packet, c.batch())
+	pkts := make([]rawio.Packet, c.batchSize())
 	var region []byte
 	if c.Work {
-		region = c.memory()
+		region = c.packetMemory()
 	}
 	if c.Ready != nil {
 		if err := c.Ready(); err != nil {
@@ -222,7 +222,7 @@ func Receive(link rawio.Link, c Config) (r Result, err error) {
 			}
 			p.Release()
 		}
-		c.Gate.arrived(int(r.Packets - before))
+		c.Gate.addArrived(int(r.Packets - before))
 		if end {
 			r.Elapsed, r.CPU = last.Sub(first), CPUTime()-cpu
 			return r, nil

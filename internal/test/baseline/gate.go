@@ -26,8 +26,8 @@ const (
 	nap   = 50 * time.Microsecond
 )
 
-// wait returns when fewer than limit packets are on their way. lost corrects the count.
-func (g Gate) wait(sent, limit uint64, lost *uint64) {
+// waitForRoom returns when fewer than limit packets are on their way. lost corrects the count.
+func (g Gate) waitForRoom(sent, limit uint64, lost *uint64) {
 	if g.n == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (g Gate) wait(sent, limit uint64, lost *uint64) {
 	}
 }
 
-func (g Gate) arrived(n int) {
+func (g Gate) addArrived(n int) {
 	if g.n != nil {
 		g.n.Add(uint64(n))
 	}

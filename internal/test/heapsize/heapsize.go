@@ -15,7 +15,7 @@ import (
 func Of(stop func(reflect.Type) bool, theirs func(unsafe.Pointer) bool, roots ...any) int {
 	w := &walk{stop: stop, theirs: theirs, seen: make(map[visit]bool), plain: make(map[reflect.Type]bool)}
 	for _, r := range roots {
-		w.follow(reflect.ValueOf(r))
+		w.followValue(reflect.ValueOf(r))
 	}
 	slices.SortFunc(w.parts, func(a, b part) int { return cmp.Compare(a.from, b.from) })
 	n, end := uintptr(w.maps), uintptr(0)
@@ -46,37 +46,37 @@ type visit struct {
 	n  int
 }
 
-// follow goes where a value leads.
-func (w *walk) follow(v reflect.Value) {
+// followValue goes where a value leads.
+func (w *walk) followValue(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		w.enter(v.UnsafePointer(), v.Type().Elem(), 1)
+		w.enterValues(v.UnsafePointer(), v.Type().Elem(), 1)
 	case reflect.Slice:
-		w.enter(v.UnsafePointer(), v.Type().Elem(), v.Cap())
+		w.enterValues(v.UnsafePointer(), v.Type().Elem(), v.Cap())
 	case reflect.String:
-		w.enter(unsafe.Pointer(unsafe.StringData(v.String())), reflect.TypeFor[byte](), v.Len())
+		w.enterValues(unsafe.Pointer(unsafe.StringData(v.String())), reflect.TypeFor[byte](), v.Len())
 	case reflect.Interface:
-		w.follow(v.Elem())
+		w.followValue(v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			w.follow(v.Field(i))
+			w.followValue(v.Field(i))
 		}
 	case reflect.Array:
 		for i := range v.Len() {
-			w.follow(v.Index(i))
+			w.followValue(v.Index(i))
 		}
 	case reflect.Map:
-		if t := v.Type(); w.first(visit{v.UnsafePointer(), t, 0}) && !v.IsNil() {
+		if t := v.Type(); w.isFirstVisit(visit{v.UnsafePointer(), t, 0}) && !v.IsNil() {
 			w.maps += 64 + v.Len()*(int(t.Key().Size()+t.Elem().Size())+2)*8/7
 			for it := v.MapRange(); it.Next(); {
-				w.follow(it.Key())
-				w.follow(it.Value())
+				w.followValue(it.Key())
+				w.followValue(it.Value())
 			}
 		}
 	}
 }
 
-func (w *walk) first(v visit) bool {
+func (w *walk) isFirstVisit(v visit) bool {
 	if v.at == nil || w.seen[v] {
 		return false
 	}
@@ -84,9 +84,9 @@ func (w *walk) first(v visit) bool {
 	return true
 }
 
-// enter counts n values of a type, and follows each.
-func (w *walk) enter(at unsafe.Pointer, t reflect.Type, n int) {
-	if w.stop != nil && w.stop(t) || n == 0 || !w.first(visit{at, t, n}) || w.theirs != nil && w.theirs(at) {
+// enterValues counts n values of a type, and follows each.
+func (w *walk) enterValues(at unsafe.Pointer, t reflect.Type, n int) {
+	if w.stop != nil && w.stop(t) || n == 0 || !w.isFirstVisit(visit{at, t, n}) || w.theirs != nil && w.theirs(at) {
 		return
 	}
 	w.parts = append(w.parts, part{uintptr(at), uintptr(at) + uintptr(n)*t.Size()})
@@ -94,7 +94,7 @@ func (w *walk) enter(at unsafe.Pointer, t reflect.Type, n int) {
 		return
 	}
 	for i := range n {
-		w.follow(reflect.NewAt(t, unsafe.Add(at, uintptr(i)*t.Size())).Elem())
+		w.followValue(reflect.NewAt(t, unsafe.Add(at, uintptr(i)*t.Size())).Elem())
 	}
 }
 

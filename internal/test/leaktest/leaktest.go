@@ -19,24 +19,24 @@ const patience = 2000
 
 // Main is the body of TestMain: it runs the tests and fails them where a goroutine still runs once
 // they are over, or a packet buffer was never released.
-func Main(m *testing.M) { exit(m, rawio.TrackPools()) }
+func Main(m *testing.M) { exitWithCheck(m, rawio.TrackPools()) }
 
 // Goroutines is Main without the look at buffers, for the tests of links. The receive buffers of a
 // link go back when its reader learns that it is closed. In these tests there may be no reader.
-func Goroutines(m *testing.M) { exit(m, func() int { return 0 }) }
+func Goroutines(m *testing.M) { exitWithCheck(m, func() int { return 0 }) }
 
-func exit(m *testing.M, outstanding func() int) {
+func exitWithCheck(m *testing.M, outstanding func() int) {
 	code := m.Run()
-	if code == 0 && !clean(outstanding, nil, os.Stderr) {
+	if code == 0 && !reportLeaks(outstanding, nil, os.Stderr) {
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// clean says whether nothing is left, the known goroutines aside, and on w what is.
-func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
+// reportLeaks says whether nothing is left, the known goroutines aside, and on w what is.
+func reportLeaks(outstanding func() int, known map[string]string, w io.Writer) bool {
 	for looks := 1; ; looks++ {
-		left, buffers := running(), outstanding()
+		left, buffers := runningStacks(), outstanding()
 		for id := range known {
 			delete(left, id)
 		}
@@ -57,9 +57,9 @@ func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
 	}
 }
 
-// running returns the stacks of the goroutines that run beside this one, by their numbers. Package
+// runningStacks returns the stacks of the goroutines that run beside this one, by their numbers. Package
 // os/signal and the runtime keep theirs.
-func running() map[string]string {
+func runningStacks() map[string]string {
 	buf := make([]byte, 1<<16)
 	n := runtime.Stack(buf, true)
 	for ; n == len(buf); n = runtime.Stack(buf, true) {

@@ -10,9 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Doorkeeper is a link that passes only packets for bound ports, as raw links do, and loses what it
+// PortFilter is a link that passes only packets for bound ports, as raw links do, and loses what it
 // is told to.
-type Doorkeeper struct {
+type PortFilter struct {
 	rawio.Link
 	Unbound chan uint16
 
@@ -23,7 +23,7 @@ type Doorkeeper struct {
 }
 
 // ReadBatch passes on what is for an open port.
-func (d *Doorkeeper) ReadBatch(pkts []rawio.Packet) (int, error) {
+func (d *PortFilter) ReadBatch(pkts []rawio.Packet) (int, error) {
 	for {
 		n, err := d.Link.ReadBatch(pkts)
 		if err != nil {
@@ -47,9 +47,9 @@ func (d *Doorkeeper) ReadBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // WriteBatch loses the packet that is to be lost.
-func (d *Doorkeeper) WriteBatch(pkts []rawio.Packet) (int, error) {
+func (d *PortFilter) WriteBatch(pkts []rawio.Packet) (int, error) {
 	for i := range pkts {
-		if d.loses(slices.Concat(pkts[i].Vec...)) {
+		if d.isLost(slices.Concat(pkts[i].Vec...)) {
 			continue
 		}
 		if _, err := d.Link.WriteBatch(pkts[i : i+1]); err != nil {
@@ -60,9 +60,9 @@ func (d *Doorkeeper) WriteBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Prompt implements rawio.Prompter.
-func (d *Doorkeeper) Prompt() rawio.Link { return d }
+func (d *PortFilter) Prompt() rawio.Link { return d }
 
-func (d *Doorkeeper) loses(packet []byte) bool {
+func (d *PortFilter) isLost(packet []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if wire.ChunkType(packet[12]) != d.Lose || d.Lost > 0 {
@@ -73,7 +73,7 @@ func (d *Doorkeeper) loses(packet []byte) bool {
 }
 
 // BindPort opens a port.
-func (d *Doorkeeper) BindPort(port uint16, at ...netip.Addr) error {
+func (d *PortFilter) BindPort(port uint16, at ...netip.Addr) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Open[port] && len(at) == 0 {
@@ -84,7 +84,7 @@ func (d *Doorkeeper) BindPort(port uint16, at ...netip.Addr) error {
 }
 
 // UnbindPort closes it, and tells of that.
-func (d *Doorkeeper) UnbindPort(port uint16) {
+func (d *PortFilter) UnbindPort(port uint16) {
 	d.mu.Lock()
 	delete(d.Open, port)
 	d.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Losing is a link that loses what it is to send, while it is told to: everything, or packets that
+// LossyLink is a link that loses what it is to send, while it is told to: everything, or packets that
 // begin with a chunk.
-type Losing struct {
+type LossyLink struct {
 	*mem.Link
 	Lose  atomic.Bool
 	Chunk atomic.Int32 // a type; 0: none
@@ -20,7 +20,7 @@ type Losing struct {
 }
 
 // WriteBatch loses packets, or sends them.
-func (l *Losing) WriteBatch(pkts []rawio.Packet) (int, error) {
+func (l *LossyLink) WriteBatch(pkts []rawio.Packet) (int, error) {
 	all, chunk := l.Lose.Load(), l.Chunk.Load()
 	for i := range pkts {
 		if all || chunk != 0 && slices.Concat(pkts[i].Vec...)[wire.CommonHeaderLen] == uint8(chunk) {
@@ -33,16 +33,16 @@ func (l *Losing) WriteBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Prompt implements rawio.Prompter.
-func (l *Losing) Prompt() rawio.Link { return l }
+func (l *LossyLink) Prompt() rawio.Link { return l }
 
-// Tapped is a link that shows what it sends, as long as Sent has room.
-type Tapped struct {
+// TapLink is a link that shows what it sends, as long as Sent has room.
+type TapLink struct {
 	*mem.Link
 	Sent chan wire.Packet
 }
 
 // WriteBatch shows the packets, and sends them.
-func (l *Tapped) WriteBatch(pkts []rawio.Packet) (int, error) {
+func (l *TapLink) WriteBatch(pkts []rawio.Packet) (int, error) {
 	for i := range pkts {
 		select {
 		case l.Sent <- slices.Concat(pkts[i].Vec...):
@@ -53,11 +53,11 @@ func (l *Tapped) WriteBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Prompt implements rawio.Prompter.
-func (l *Tapped) Prompt() rawio.Link { return l }
+func (l *TapLink) Prompt() rawio.Link { return l }
 
 // First waits for a packet with that tag that begins with such a chunk, and returns the chunk, or
 // nothing when ctx ends.
-func (l *Tapped) First(ctx context.Context, tag uint32, want wire.ChunkType) wire.Chunk {
+func (l *TapLink) First(ctx context.Context, tag uint32, want wire.ChunkType) wire.Chunk {
 	for {
 		select {
 		case pkt := <-l.Sent:

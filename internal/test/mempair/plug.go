@@ -8,17 +8,17 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// Plug is a link whose networks can be pulled: packets to or from an address in a network that is
+// NetworkSwitch is a link whose networks can be pulled: packets to or from an address in a network that is
 // out are lost, in both directions. Network i has the i-th addresses of both sides.
-type Plug struct {
+type NetworkSwitch struct {
 	*mem.Link
 	Out *[2]atomic.Bool
 }
 
 // WriteBatch sends what goes to a network that is in.
-func (p Plug) WriteBatch(pkts []rawio.Packet) (int, error) {
+func (p NetworkSwitch) WriteBatch(pkts []rawio.Packet) (int, error) {
 	for i := range pkts {
-		if p.Out[network(pkts[i].Remote.Addr())].Load() {
+		if p.Out[networkOf(pkts[i].Remote.Addr())].Load() {
 			continue
 		}
 		if _, err := p.Link.WriteBatch(pkts[i : i+1]); err != nil {
@@ -29,10 +29,10 @@ func (p Plug) WriteBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Prompt implements rawio.Prompter.
-func (p Plug) Prompt() rawio.Link { return p }
+func (p NetworkSwitch) Prompt() rawio.Link { return p }
 
-// network is that of 10.1.0.0/16 or 10.2.0.0/16, and of fd00:1::/32 or fd00:2::/32.
-func network(a netip.Addr) int {
+// networkOf is that of 10.1.0.0/16 or 10.2.0.0/16, and of fd00:1::/32 or fd00:2::/32.
+func networkOf(a netip.Addr) int {
 	if a.Is4() {
 		return int(a.As4()[1]) - 1
 	}

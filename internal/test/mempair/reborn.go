@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// Reborn is the server's link when the client's host crashes and comes back: first joined to the
+// RestartLink is the server's link when the client's host crashes and comes back: first joined to the
 // one client, then to the other, which has the same address.
-type Reborn struct {
+type RestartLink struct {
 	*mem.Link
 	Lives [2]*mem.Link
 	Life  atomic.Int32 // the one that it is joined to, or Dead
@@ -23,7 +23,7 @@ type Reborn struct {
 const Dead = -1
 
 // ReadBatch reads what has come from the client that lives.
-func (r *Reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
+func (r *RestartLink) ReadBatch(pkts []rawio.Packet) (int, error) {
 	select {
 	case <-r.Intr:
 		return 0, rawio.ErrInterrupted
@@ -37,7 +37,7 @@ func (r *Reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // PollBatch is ReadBatch that does not wait.
-func (r *Reborn) PollBatch(pkts []rawio.Packet) int {
+func (r *RestartLink) PollBatch(pkts []rawio.Packet) int {
 	select {
 	case p, ok := <-r.In:
 		if ok {
@@ -50,7 +50,7 @@ func (r *Reborn) PollBatch(pkts []rawio.Packet) int {
 }
 
 // Interrupt ends the read under way, or the next.
-func (r *Reborn) Interrupt() {
+func (r *RestartLink) Interrupt() {
 	select {
 	case r.Intr <- struct{}{}:
 	default:
@@ -58,7 +58,7 @@ func (r *Reborn) Interrupt() {
 }
 
 // WriteBatch sends to the client that lives.
-func (r *Reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
+func (r *RestartLink) WriteBatch(pkts []rawio.Packet) (int, error) {
 	life := r.Life.Load()
 	if life == Dead {
 		return len(pkts), nil
@@ -67,16 +67,16 @@ func (r *Reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Prompt implements rawio.Prompter.
-func (r *Reborn) Prompt() rawio.Link { return r }
+func (r *RestartLink) Prompt() rawio.Link { return r }
 
 // Close closes both links.
-func (r *Reborn) Close() error {
+func (r *RestartLink) Close() error {
 	r.Lives[0].Close()
 	return r.Lives[1].Close()
 }
 
 // Run reads both until they are closed.
-func (r *Reborn) Run() {
+func (r *RestartLink) Run() {
 	var wg sync.WaitGroup
 	for i, l := range r.Lives {
 		wg.Add(1)

@@ -51,7 +51,7 @@ func Read(t *testing.T, file io.Reader) (recs []Record) {
 			size := le.Uint32(b[12:])
 			must.That(t, le.Uint32(b[16:]) == size && int(size+3)&^3 == len(b)-20,
 				"capture lengths %d and %d in %d octets", size, le.Uint32(b[16:]), len(b)-20)
-			rec := decode(t, b[20:20+size])
+			rec := decodeRecord(t, b[20:20+size])
 			rec.Intf, rec.At = int(le.Uint32(b)), time.Unix(0, int64(le.Uint32(b[4:]))<<32|int64(le.Uint32(b[8:])))
 			recs = append(recs, rec)
 		}
@@ -63,12 +63,13 @@ func Read(t *testing.T, file io.Reader) (recs []Record) {
 	return recs
 }
 
-func decode(t *testing.T, data []byte) (rec Record) {
+func decodeRecord(t *testing.T, data []byte) (rec Record) {
 	t.Helper()
 	var proto byte
 	var pseudo []byte
 	if data[0] == 0x45 {
-		must.That(t, int(binary.BigEndian.Uint16(data[2:])) == len(data) && sum(data[:20]) == 0 && data[6] == 0x40 &&
+		must.That(t, int(binary.BigEndian.Uint16(data[2:])) == len(data) && inetChecksum(data[:20]) == 0 &&
+			data[6] == 0x40 &&
 			data[7] == 0 && data[8] == 64,
 			"IPv4 header %x in front of %d octets", data[:20], len(data))
 		proto, rec.ECN, pseudo, rec.SCTP = data[9], data[1], slices.Clone(data[12:20]), data[20:]
@@ -84,7 +85,8 @@ func decode(t *testing.T, data []byte) (rec Record) {
 		udp := rec.SCTP
 		pseudo = append(pseudo, 0, 0, udp[4], udp[5], 0, 0, 0, 17) // RFC 8200 section 8.1; the sum is RFC 768's too
 		must.Equal(t, "UDP length", int(binary.BigEndian.Uint16(udp[4:])), len(udp))
-		must.That(t, udp[6]|udp[7] != 0 && sum(append(pseudo, udp...)) == 0, "UDP checksum %x is wrong", udp[6:8])
+		must.That(t, udp[6]|udp[7] != 0 && inetChecksum(append(pseudo, udp...)) == 0, "UDP checksum %x is wrong",
+			udp[6:8])
 		srcPort, dstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
 		rec.UDP, rec.SCTP = true, udp[8:]
 	} else {
@@ -94,8 +96,8 @@ func decode(t *testing.T, data []byte) (rec Record) {
 	return rec
 }
 
-// sum is the internet checksum (RFC 1071): 0 over data that contains its own.
-func sum(b []byte) uint16 {
+// inetChecksum is the internet checksum (RFC 1071): 0 over data that contains its own.
+func inetChecksum(b []byte) uint16 {
 	var s uint32
 	for i, o := range b {
 		s += uint32(o) << (8 * (1 - i%2))

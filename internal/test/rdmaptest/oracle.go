@@ -16,15 +16,15 @@ type expected struct {
 	check func() error
 }
 
-// oracle is a CQ that knows what comes next.
-type oracle struct {
+// orderedCQ is a CQ that knows what comes next.
+type orderedCQ struct {
 	t    *testing.T
 	name string
 	Next []expected
 	seen int
 }
 
-func (o *oracle) Push(wc rdmap.WC) {
+func (o *orderedCQ) Push(wc rdmap.WC) {
 	if len(o.Next) == 0 {
 		o.t.Fatalf("%s: unexpected completion %+v", o.name, wc)
 	}
@@ -49,8 +49,8 @@ const (
 // Party is one end of the property test with its model of memory.
 type Party struct {
 	E      *End
-	SCQ    oracle
-	RCQ    oracle
+	SCQ    orderedCQ
+	RCQ    orderedCQ
 	out    *ddp.Region // local source of Sends and Writes
 	Target *ddp.Region // the peer writes here, and reads back
 	sink   *ddp.Region // of RDMA Reads
@@ -72,7 +72,7 @@ func (p *Party) Mem(r *ddp.Region) []byte { return r.Memory().RAM() }
 func (p *Party) Act(rnd *rand.Rand, q *Party) {
 	n := rnd.IntN(areaSize + 1)
 	at := p.Used * areaSize
-	wr := rdmap.SendWR{ID: p.id, SGL: split(rnd, SGE(p.out, at, n))}
+	wr := rdmap.SendWR{ID: p.id, SGL: splitSGE(rnd, SGE(p.out, at, n))}
 	data := p.Mem(p.out)[at : at+n]
 	for i := range data {
 		data[i] = byte(rnd.Uint32())
@@ -137,7 +137,7 @@ func (p *Party) Act(rnd *rand.Rand, q *Party) {
 		}
 		q.Recvs--
 		wr.Op = rdmap.WROpcode(rnd.IntN(4))
-		if invalidates(wr.Op) && len(q.inv) == 0 {
+		if isInvalidate(wr.Op) && len(q.inv) == 0 {
 			wr.Op = rdmap.WRSendSE
 		}
 		if n <= 32 && rnd.IntN(2) == 0 {
@@ -147,7 +147,7 @@ func (p *Party) Act(rnd *rand.Rand, q *Party) {
 		r.WC.ByteLen = uint32(n)
 		r.WC.Solicited = wr.Op == rdmap.WRSendSE || wr.Op == rdmap.WRSendSEInv
 		var region *ddp.Region
-		if invalidates(wr.Op) {
+		if isInvalidate(wr.Op) {
 			region = q.inv[0]
 			q.inv = q.inv[1:]
 			wr.InvalidateSTag = region.STag()
@@ -181,10 +181,10 @@ func (p *Party) Act(rnd *rand.Rand, q *Party) {
 	p.Done++
 }
 
-func invalidates(op rdmap.WROpcode) bool { return op == rdmap.WRSendInv || op == rdmap.WRSendSEInv }
+func isInvalidate(op rdmap.WROpcode) bool { return op == rdmap.WRSendInv || op == rdmap.WRSendSEInv }
 
-// split cuts a piece into up to three.
-func split(rnd *rand.Rand, s rdmap.SGE) []rdmap.SGE {
+// splitSGE cuts a piece into up to three.
+func splitSGE(rnd *rand.Rand, s rdmap.SGE) []rdmap.SGE {
 	var out []rdmap.SGE
 	for i := 0; i < 2 && s.Len > 0; i++ {
 		n := rnd.Uint32N(s.Len + 1)
@@ -208,7 +208,8 @@ func (p *Party) Refill() {
 
 func NewParty(t *testing.T, id byte, rnd *rand.Rand, ird, ord int) *Party {
 	p := &Party{Model: make([]byte, Areas*areaSize)}
-	p.SCQ, p.RCQ = oracle{t: t, name: fmt.Sprint("send CQ ", id)}, oracle{t: t, name: fmt.Sprint("receive CQ ", id)}
+	p.SCQ, p.RCQ = orderedCQ{t: t, name: fmt.Sprint("send CQ ", id)},
+		orderedCQ{t: t, name: fmt.Sprint("receive CQ ", id)}
 	p.E = NewEnd(t, id, func(c *rdmap.Config) {
 		c.SendCQ, c.RecvCQ, c.MaxSend, c.MaxRecv, c.IRD, c.ORD = &p.SCQ, &p.RCQ, Areas+1, Areas, ird, ord
 	})

@@ -30,14 +30,14 @@ func (r *Ring) Take() []rdmap.WC {
 // NewSeed is the randomness of the STags.
 func NewSeed(b byte) io.Reader { return rand.NewChaCha8([32]byte{b}) }
 
-// lock is one that nobody else wants: who takes it has given it back before.
-type lock struct {
+// checkedLock is one that nobody else wants: who takes it has given it back before.
+type checkedLock struct {
 	t    testing.TB
 	held bool
 }
 
-func (l *lock) Lock()   { must.That(l.t, !l.held, "a lock is taken twice"); l.held = true }
-func (l *lock) Unlock() { must.That(l.t, l.held, "a lock is given back twice"); l.held = false }
+func (l *checkedLock) Lock()   { must.That(l.t, !l.held, "a lock is taken twice"); l.held = true }
+func (l *checkedLock) Unlock() { must.That(l.t, l.held, "a lock is given back twice"); l.held = false }
 
 // End is one side of a tiny lower layer: it implements ddp.LLP and Host.
 type End struct {
@@ -85,7 +85,7 @@ func NewEnd(t testing.TB, id byte, change func(*rdmap.Config)) *End {
 	cfg := rdmap.Config{Table: e.Table, PD: PD, Stream: ddp.StreamID(id), QPNum: uint32(id),
 		SendCQ: &e.SCQ, RecvCQ: &e.RCQ, Host: e,
 		MaxSend: 16, MaxRecv: 16, MaxSGE: 3, MaxInline: 32, IRD: 2, ORD: 2}
-	cfg.RecvLock = &lock{t: t}
+	cfg.RecvLock = &checkedLock{t: t}
 	if change != nil {
 		change(&cfg)
 	}
@@ -191,8 +191,8 @@ func (e *End) Ack() {
 	}
 }
 
-// step moves everything one way once and reports progress.
-func (p *Pair) step(from, to *End) bool {
+// moveOnce moves everything one way once and reports progress.
+func (p *Pair) moveOnce(from, to *End) bool {
 	n := from.CutAll()
 	n = max(n, len(from.Sent))
 	p.Arrive(from, to, n)
@@ -214,7 +214,7 @@ func (p *Pair) step(from, to *End) bool {
 // Run lets both ends talk until nothing moves.
 func (p *Pair) Run() {
 	for i := 0; ; i++ {
-		x, y := p.step(p.A, p.B), p.step(p.B, p.A)
+		x, y := p.moveOnce(p.A, p.B), p.moveOnce(p.B, p.A)
 		if !x && !y {
 			return
 		}
@@ -274,9 +274,9 @@ func (e *End) Inject(segs ...[]byte) {
 	}
 }
 
-// LastWord returns the Terminate that the end sent as its last message, and fails when there is
+// LastTerminate returns the Terminate that the end sent as its last message, and fails when there is
 // none.
-func (e *End) LastWord() (rdmap.Terminate, []byte) {
+func (e *End) LastTerminate() (rdmap.Terminate, []byte) {
 	e.t.Helper()
 	e.CutAll()
 	must.That(e.t, len(e.Log) != 0, "nothing was sent")

@@ -32,18 +32,18 @@ func NewPlayer(t *testing.T) *Player {
 	return p
 }
 
-func (p *Player) say(format string, args ...any) {
+func (p *Player) noteText(format string, args ...any) {
 	p.told = append(p.told, fmt.Sprintf(format, args...))
 }
 
-// region is the one with a name.
-func (p *Player) region(name string) *ddp.Region {
+// regionNamed is the one with a name.
+func (p *Player) regionNamed(name string) *ddp.Region {
 	return map[string]*ddp.Region{"both": p.Both, "read": p.Read, "write": p.Write, "sink": p.Sink,
 		"recv": p.Recv}[name]
 }
 
-// peer is a segment of the peer's.
-func (p *Player) peer(what string) {
+// peerSegment is a segment of the peer's.
+func (p *Player) peerSegment(what string) {
 	verb, rest, _ := strings.Cut(what, " ")
 	number := func(q int) uint32 { p.msn[q]++; return p.msn[q] }
 	send := func(op rdmap.Opcode, inv ddp.STag, b string) {
@@ -55,18 +55,19 @@ func (p *Player) peer(what string) {
 	case "sendse":
 		send(rdmap.OpSendSE, 0, rest)
 	case "sendinv":
-		send(rdmap.OpSendInv, p.region(rest).STag(), "inv")
+		send(rdmap.OpSendInv, p.regionNamed(rest).STag(), "inv")
 	case "begin": // of a Send, the end of which never comes
 		p.E.Inject(Untagged(rdmap.QueueSend, p.msn[rdmap.QueueSend]+1, Rsvd(rdmap.OpSend, 0), 0, false, []byte(rest)))
 	case "imm":
 		send(rdmap.OpImmediate, 0, rest)
 	case "write":
-		p.E.Inject(Tagged(rdmap.Control(rdmap.OpWrite), p.region(rest).STag(), p.Both.Base()+3, true, []byte("W")))
+		p.E.Inject(Tagged(rdmap.Control(rdmap.OpWrite), p.regionNamed(rest).STag(), p.Both.Base()+3, true, []byte("W")))
 	case "read":
-		p.E.Inject(ReadSegment(number(rdmap.QueueReadRequest), p.region(rest).STag(), p.Both.Base(), 10))
+		p.E.Inject(ReadSegment(number(rdmap.QueueReadRequest), p.regionNamed(rest).STag(), p.Both.Base(), 10))
 	case "add":
 		var b [rdmap.AtomicRequestLen]byte
-		(&rdmap.AtomicRequest{ID: 77, STag: p.region(rest).STag(), TO: p.Both.Base() + 8, Op: rdmap.FetchAdd(1)}).Put(
+		(&rdmap.AtomicRequest{ID: 77, STag: p.regionNamed(rest).STag(), TO: p.Both.Base() + 8,
+			Op: rdmap.FetchAdd(1)}).Put(
 			&b)
 		p.E.Inject(Untagged(rdmap.QueueReadRequest, number(rdmap.QueueReadRequest), Rsvd(rdmap.OpAtomicRequest, 0), 0,
 			true, b[:]))
@@ -109,12 +110,12 @@ func (p *Player) Step(what string) {
 		err = p.E.QP.PostSend(&wr)
 	}
 	all := []rdmap.SGE{SGE(p.Both, 0, 100)}
-	if r := p.region(rest); r != nil {
+	if r := p.regionNamed(rest); r != nil {
 		all[0] = SGE(r, 0, 100)
 	}
 	switch verb {
 	case "<":
-		p.peer(rest)
+		p.peerSegment(rest)
 	case "send":
 		post(rdmap.SendWR{Op: rdmap.WRSend, SGL: all})
 	case "write":
@@ -157,15 +158,15 @@ func (p *Player) Step(what string) {
 	case "high":
 		p.E.QP.SetHighWater(0)
 	case "invalidate":
-		p.region(rest).Invalidate()
+		p.regionNamed(rest).Invalidate()
 	}
 	if err != nil {
-		p.say("%v", err)
+		p.noteText("%v", err)
 	}
 }
 
-// segment says what a segment is.
-func segment(b []byte) string {
+// describeSegment says what a segment is.
+func describeSegment(b []byte) string {
 	c := ddp.Control(b[0])
 	_, op := rdmap.SplitControl(b[1])
 	if c.Tagged() {
@@ -186,7 +187,7 @@ func segment(b []byte) string {
 func (p *Player) Look() string {
 	e := p.E
 	for _, b := range e.Log[p.seen:] {
-		p.say("%s", segment(b))
+		p.noteText("%s", describeSegment(b))
 	}
 	p.seen = len(e.Log)
 	for i, r := range []*Ring{&e.SCQ, &e.RCQ} {
@@ -197,7 +198,8 @@ func (p *Player) Look() string {
 				more = fmt.Sprintf(" %+v", wc)
 				more = " ok" +
 					strings.Join(regexp.MustCompile(
-						`( ByteLen| Immediate| Original):[1-9]\d*|(Solicited| Invalidated):true`).FindAllString(more, -1),
+						`( ByteLen| Immediate| Original):[1-9]\d*|(Solicited| Invalidated):true`).FindAllString(more,
+						-1),
 						"") + p.names[wc.InvalidatedSTag]
 			} else if wc.Status == rdmap.StatusWRFlushErr {
 				flushed += fmt.Sprintf(" %v %d", wc.Opcode, wc.ID)
@@ -205,30 +207,30 @@ func (p *Player) Look() string {
 			} else {
 				more = ": " + wc.Status.String()
 			}
-			p.say("%c%v %d%s%c", "(["[i], wc.Opcode, wc.ID, more, ")]"[i])
+			p.noteText("%c%v %d%s%c", "(["[i], wc.Opcode, wc.ID, more, ")]"[i])
 		}
 		if flushed != "" {
-			p.say("%cflushed%s%c", "(["[i], flushed, ")]"[i])
+			p.noteText("%cflushed%s%c", "(["[i], flushed, ")]"[i])
 		}
 	}
 	for _, err := range e.Failures {
 		if tm := err.Terminate; tm == nil {
-			p.say("LOST %v", err.Cause)
+			p.noteText("LOST %v", err.Cause)
 		} else {
-			p.say("FAILED %s", strings.NewReplacer("rdmap: stream terminated: ", "",
+			p.noteText("FAILED %s", strings.NewReplacer("rdmap: stream terminated: ", "",
 				"rdmap: the peer terminated the stream", "by the peer").Replace(
 				(&rdmap.StreamError{Terminate: tm, Remote: err.Remote}).Error()))
 		}
 	}
 	if len(e.Failures) > 0 && e.QP.Err() != e.Failures[0] {
-		p.say("but Err says %v", e.QP.Err())
+		p.noteText("but Err says %v", e.QP.Err())
 	}
 	for _, told := range []struct {
 		what string
 		n    *int
 	}{{"detach", &e.Detached}, {"peer closed", &e.ClosedBy}, {"high water", &e.High}} {
 		if *told.n > 0 {
-			p.say("%s*%d", told.what, *told.n)
+			p.noteText("%s*%d", told.what, *told.n)
 		}
 		*told.n = 0
 	}
@@ -237,14 +239,14 @@ func (p *Player) Look() string {
 		yes  *bool
 	}{{"finish", &e.Finished}, {"abort", &e.Aborted}} {
 		if *told.yes {
-			p.say("%s", told.what)
+			p.noteText("%s", told.what)
 		}
 		*told.yes = false
 	}
 	e.Failures = nil
 	for i, name := range []string{"both", "read", "write"} {
 		if len(p.before) > 0 && !bytes.Equal(p.Contents[i], p.before[i]) {
-			p.say("%s written", name)
+			p.noteText("%s written", name)
 		}
 	}
 	p.before = nil
@@ -252,7 +254,7 @@ func (p *Player) Look() string {
 		p.before = append(p.before, bytes.Clone(b))
 	}
 	if !p.Both.Valid() {
-		p.say("both invalid")
+		p.noteText("both invalid")
 	}
 	told := strings.Join(append(p.told, e.QP.State().String()), ", ")
 	if q, r := e.QP.QueuedReads(), e.QP.InProcess(); q+r > 0 {

@@ -20,7 +20,7 @@ type Signed struct {
 // until the association is in state.
 func Collector(t testing.TB, state assoc.State) *Lab {
 	t.Helper()
-	l := Bare(t)
+	l := NewLab(t)
 	l.Listen(nil)
 	first := l.PeerTag
 	keep := func(name string, peer uint32, ties bool) {
@@ -61,8 +61,8 @@ func Collector(t testing.TB, state assoc.State) *Lab {
 	return l
 }
 
-// GiveBack returns the cookie of that name, and says whether there is one.
-func (l *Lab) GiveBack(name string) bool {
+// RestoreCookie returns the cookie of that name, and says whether there is one.
+func (l *Lab) RestoreCookie(name string) bool {
 	for _, c := range l.Kept {
 		if c.Name == name {
 			l.Deliver(l.Peer, Packet(PortA, PortB, c.Local, wire.AppendCookieEcho(nil, c.Cookie)))

@@ -67,10 +67,10 @@ func Endings(t testing.TB) []Ending {
 				}
 			}
 		}, func() *Lab {
-			l := Bare(t)
+			l := NewLab(t)
 			l.Host.CutFrom = -1
 			l.Listen(nil)
-			l.Shake()
+			l.Handshake()
 			return l
 		}},
 		{"[ErrShutdownTimeout]", is(assoc.ErrShutdownTimeout), func(l *Lab) {
@@ -78,7 +78,7 @@ func Endings(t testing.TB) []Ending {
 			l.Wait(time.Hour)
 		}, func() *Lab { return Passive(t, &assoc.Config{AssocMaxRetrans: 1000, RTOMax: time.Second}) }},
 		{"[ErrSucceeded]", is(assoc.ErrSucceeded), func(l *Lab) {
-			l.GiveBack("a restart")
+			l.RestoreCookie("a restart")
 		}, func() *Lab { return Collector(t, assoc.ShutdownPending) }},
 		{"[ErrProtoUnreachable]", is(assoc.ErrProtoUnreachable), func(l *Lab) {
 			l.Report(rawio.KindProtoUnreachable, 0, Packet(PortB, PortA, 0, InitChunk(l.Tag, 1)))

@@ -28,16 +28,16 @@ type Host struct {
 	CutFrom  int                  // what the link says as a rawio.Fragmenter, and does
 	Endpoint *endpoint.Endpoint
 	Assocs   []*assoc.Assoc
-	Events   []Happening
+	Events   []AssocEvent
 	Placer   assoc.Placer
 	Source   assoc.Source
 	Batch    *assoc.TxBatch
-	Rand     *Dice
+	Rand     *RandSource
 	head     int          // octets of headers below SCTP on the link
 	Received bytes.Buffer // what arrived, if Reads
 	Lost     int          // packets that the link refused for good
 	Most     int          // packets in a batch
-	known    known
+	known    knownAddrs
 
 	Reads   bool                            // read whatever arrives
 	OnAdopt func(*assoc.Assoc)              // in place of SetUpper
@@ -46,21 +46,21 @@ type Host struct {
 	OnRecv  func(rawio.Time, *assoc.Assoc)  // behind each packet
 }
 
-// Dice is a host's source of randomness, which may run dry.
-type Dice struct {
+// RandSource is a host's source of randomness, which may run dry.
+type RandSource struct {
 	rand *rand.Rand
 	Over bool
 }
 
-func (d *Dice) Read(b []byte) (int, error) {
+func (d *RandSource) Read(b []byte) (int, error) {
 	if d.Over {
 		return 0, errors.New("no randomness is left")
 	}
 	return d.rand.Read(b)
 }
 
-// Happening is an event of an association.
-type Happening struct {
+// AssocEvent is an event of an association.
+type AssocEvent struct {
 	At rawio.Time
 	assoc.Event
 }
@@ -71,7 +71,7 @@ func NewHost(id int, seed int64, link int, features rawio.Features, addrs ...net
 	for _, a := range addrs {
 		h.Addrs = append(h.Addrs, a.Addr())
 	}
-	h.Renew(seed, features)
+	h.Reboot(seed, features)
 	return h
 }
 
@@ -95,33 +95,33 @@ func countsUp(t testing.TB, hosts ...*Host) {
 	})
 }
 
-// Renew gives the host an endpoint that knows of nothing.
-func (h *Host) Renew(seed int64, features rawio.Features) {
-	h.Rand = &Dice{rand: rand.New(rand.NewSource(seed))}
+// Reboot gives the host an endpoint that knows of nothing.
+func (h *Host) Reboot(seed int64, features rawio.Features) {
+	h.Rand = &RandSource{rand: rand.New(rand.NewSource(seed))}
 	h.head = rawio.Overhead(h.Addr)
-	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.mtu, CutFrom: h.cutFrom,
+	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.pathMTU, CutFrom: h.cutFrom,
 		Own: func(a netip.Addr) bool { return slices.Contains(h.Own, a) }})
 }
 
 func (h *Host) cutFrom(_, _ netip.Addr) int { return h.CutFrom }
 
-// leaves is what the link makes of a packet that it may send in fragments.
-func (h *Host) leaves(p *rawio.Packet) {
+// fragmentOut is what the link makes of a packet that it may send in fragments.
+func (h *Host) fragmentOut(p *rawio.Packet) {
 	if h.CutFrom < 0 || p.Len() < h.CutFrom {
 		p.Fragment = 0
 	}
 }
 
-// mtu is the longest SCTP packet that the link takes: none from here to here.
-func (h *Host) mtu(_, remote netip.Addr) int {
+// pathMTU is the longest SCTP packet that the link takes: none from here to here.
+func (h *Host) pathMTU(_, remote netip.Addr) int {
 	if slices.Contains(h.Addrs, remote) {
 		return 0
 	}
 	return h.Link - h.head
 }
 
-// facing is the address that packets of a peer come to: the first one of its family.
-func (h *Host) facing(peer netip.Addr) netip.AddrPort {
+// addrFacing is the address that packets of a peer come to: the first one of its family.
+func (h *Host) addrFacing(peer netip.Addr) netip.AddrPort {
 	of := func(a netip.Addr) bool { return a.Unmap().Is4() == peer.Unmap().Is4() }
 	if i := slices.IndexFunc(h.Addrs, of); !of(h.Addr.Addr()) && i >= 0 {
 		return netip.AddrPortFrom(h.Addrs[i], h.Addr.Port())
@@ -143,7 +143,7 @@ func (h *Host) Adopt(a *assoc.Assoc) {
 
 // Receive hands a packet to the host.
 func (h *Host) Receive(now rawio.Time, p *rawio.Packet) {
-	h.known.comes(p)
+	h.known.notePacket(p)
 	a, ok := h.Endpoint.Lookup(p)
 	if ok && a == nil {
 		var isNew bool
@@ -168,7 +168,7 @@ func (h *Host) Settle(now rawio.Time) {
 	for i := 0; i < len(h.Assocs); i++ {
 		a := h.Assocs[i]
 		for e, ok := a.PollEvent(); ok; e, ok = a.PollEvent() {
-			h.Events = append(h.Events, Happening{now, e})
+			h.Events = append(h.Events, AssocEvent{now, e})
 			switch e.Kind {
 			case assoc.EventUp, assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 				h.Endpoint.Refresh(a)
@@ -201,7 +201,7 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 					h.Lost++
 				}
 			} else {
-				h.known.leaves(a, p)
+				h.known.checkLeaving(a, p)
 				send(a, p)
 			}
 		}

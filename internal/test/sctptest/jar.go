@@ -12,27 +12,27 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Jar is a Lab whose association is made without an endpoint, so that the test can open its
+// CookieLab is a Lab whose association is made without an endpoint, so that the test can open its
 // cookies, and seal some.
-type Jar struct {
+type CookieLab struct {
 	*Lab
 	*assoc.Jar
 	env *assoc.Env
 	cfg assoc.Config
 }
 
-// NewJar has no association.
-func NewJar(t testing.TB, cfg *assoc.Config) *Jar {
+// NewCookieLab has no association.
+func NewCookieLab(t testing.TB, cfg *assoc.Config) *CookieLab {
 	t.Helper()
 	c := must.Get(cfg.Complete())(t)
 	rnd := rand.New(rand.NewSource(11))
-	j := &Jar{Lab: Bare(t), Jar: assoc.NewJar(rnd), cfg: c}
+	j := &CookieLab{Lab: NewLab(t), Jar: assoc.NewJar(rnd), cfg: c}
 	j.env = &assoc.Env{Rand: rnd, MTU: func(_, _ netip.Addr) int { return MTU }, Cookies: j.Jar}
 	return j
 }
 
 // cookieIn opens the cookie of the only INIT ACK among the packets.
-func (j *Jar) cookieIn(out []wire.Packet) (ack wire.Init, c assoc.Cookie) {
+func (j *CookieLab) cookieIn(out []wire.Packet) (ack wire.Init, c assoc.Cookie) {
 	j.Helper()
 	if len(out) != 1 || !Has(out[0], wire.ChunkInitAck) {
 		j.Fatalf("sent %q, want INIT ACK", Describe(out))
@@ -45,7 +45,7 @@ func (j *Jar) cookieIn(out []wire.Packet) (ack wire.Init, c assoc.Cookie) {
 }
 
 // Answer has an INIT answered with no association in place.
-func (j *Jar) Answer(init []byte) (wire.Init, assoc.Cookie) {
+func (j *CookieLab) Answer(init []byte) (wire.Init, assoc.Cookie) {
 	j.Helper()
 	pkt := Packet(PortA, PortB, 0, init)
 	cs := wire.Packet(pkt).Chunks()
@@ -63,7 +63,7 @@ func (j *Jar) Answer(init []byte) (wire.Init, assoc.Cookie) {
 }
 
 // Connect starts the association under test.
-func (j *Jar) Connect() {
+func (j *CookieLab) Connect() {
 	j.Helper()
 	a, err := assoc.Connect(j.Now, &j.cfg, j.env, assoc.Peer{LocalPort: PortB, PeerPort: PortA, Local: j.Host.Addr,
 		Remotes: []netip.AddrPort{j.Peer}})
@@ -75,7 +75,7 @@ func (j *Jar) Connect() {
 }
 
 // Accept makes it from the last cookie.
-func (j *Jar) Accept(c *assoc.Cookie) {
+func (j *CookieLab) Accept(c *assoc.Cookie) {
 	j.Helper()
 	p := rawio.Packet{Data: Packet(PortA, PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)),
 		Local: j.Host.Addr, Remote: j.Peer}
@@ -87,14 +87,14 @@ func (j *Jar) Accept(c *assoc.Cookie) {
 }
 
 // Pass gives a packet of the script to the association.
-func (j *Jar) Pass(pkt []byte) {
+func (j *CookieLab) Pass(pkt []byte) {
 	p := rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer}
-	j.Host.known.comes(&p)
+	j.Host.known.notePacket(&p)
 	j.A.HandlePacket(j.Now, &p)
 }
 
 // SendInit has the association answer an INIT.
-func (j *Jar) SendInit(init []byte) (wire.Init, assoc.Cookie) {
+func (j *CookieLab) SendInit(init []byte) (wire.Init, assoc.Cookie) {
 	j.Helper()
 	j.Pass(Packet(PortA, PortB, 0, init))
 	return j.cookieIn(j.Flush())

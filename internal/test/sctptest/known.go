@@ -9,19 +9,19 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// known are the addresses of a host that its peers know, by the host's tags. They are those that
+// knownAddrs are the addresses of a host that its peers know, by the host's tags. They are those that
 // its INITs and INIT ACKs left from, or list, and those that packets with the tag have come to.
 // From any other address a packet is out of the blue to the peer (RFC 9260 section 8.4), whose
 // ABORT ends the association. So none may leave from there. None may leave to a family of addresses
 // of which the peer knows none. Packets of an association that a test drives past its host are not
 // judged.
-type known struct {
+type knownAddrs struct {
 	testing.TB
 	of   map[uint32]map[netip.Addr]bool
 	came uint64 // packets
 }
 
-func (k *known) learn(tag uint32, addrs ...netip.Addr) {
+func (k *knownAddrs) learnAddrs(tag uint32, addrs ...netip.Addr) {
 	if k.of == nil {
 		k.of = make(map[uint32]map[netip.Addr]bool)
 	}
@@ -35,16 +35,16 @@ func (k *known) learn(tag uint32, addrs ...netip.Addr) {
 	}
 }
 
-// comes notes a packet that has come.
-func (k *known) comes(p *rawio.Packet) {
+// notePacket notes a packet that has come.
+func (k *knownAddrs) notePacket(p *rawio.Packet) {
 	if pkt, err := wire.ParsePacket(p.Data); err == nil && p.Kind == rawio.KindSCTP && pkt.VTag() != 0 {
-		k.learn(pkt.VTag(), p.Local.Addr())
+		k.learnAddrs(pkt.VTag(), p.Local.Addr())
 	}
 	k.came++
 }
 
-// leaves judges a packet of an association, or of the endpoint's own, that is about to leave.
-func (k *known) leaves(a *assoc.Assoc, p *rawio.Packet) {
+// checkLeaving judges a packet of an association, or of the endpoint's own, that is about to leave.
+func (k *knownAddrs) checkLeaving(a *assoc.Assoc, p *rawio.Packet) {
 	var pkt wire.Packet
 	for _, v := range p.Vec {
 		pkt = append(pkt, v...)
@@ -52,11 +52,11 @@ func (k *known) leaves(a *assoc.Assoc, p *rawio.Packet) {
 	cs := pkt.Chunks()
 	first, _ := cs.Next()
 	if init, err := wire.AsInit(first); err == nil {
-		k.learn(init.Tag(), p.Local.Addr())
+		k.learnAddrs(init.Tag(), p.Local.Addr())
 		ps := init.Params()
 		for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
 			if addr, err := prm.Addr(); err == nil {
-				k.learn(init.Tag(), addr)
+				k.learnAddrs(init.Tag(), addr)
 			}
 		}
 		return

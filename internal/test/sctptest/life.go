@@ -21,7 +21,7 @@ func Life(t testing.TB, spoil func(wire.Packet)) (w *World, a, b *assoc.Assoc) {
 	rnd := rand.New(rand.NewSource(5))
 	w = NewWorld(t)
 	w.Listen(nil)
-	w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+	w.Filter = func(_ int, pkt wire.Packet) (int, time.Duration) {
 		if spoil != nil {
 			spoil(pkt)
 			wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))

@@ -73,7 +73,7 @@ func (w *Multi) Connect(cfg *assoc.Config, to ...netip.Addr) *assoc.Assoc {
 	for _, r := range to {
 		remotes = append(remotes, netip.AddrPortFrom(r, 0))
 	}
-	return w.connect(w.Hosts[0], cfg, PortA, netip.AddrPort{}, remotes, PortB)
+	return w.connectHost(w.Hosts[0], cfg, PortA, netip.AddrPort{}, remotes, PortB)
 }
 
 // Cut and Heal end and restore a network.
@@ -93,7 +93,7 @@ func (w *Multi) CutAndSend(a *assoc.Assoc, token int) {
 }
 
 // Seen returns the packets with a chunk of that type to an address since a time.
-func (w *Multi) Seen(to netip.Addr, t wire.ChunkType, since rawio.Time) (list []Sighting) {
+func (w *Multi) Seen(to netip.Addr, t wire.ChunkType, since rawio.Time) (list []Capture) {
 	for _, s := range w.Sent {
 		if s.Remote.Addr() == to && s.At >= since && Has(s.Pkt, t) {
 			list = append(list, s)

@@ -31,30 +31,30 @@ type Lab struct {
 	HostTSN wire.TSN // the Initial TSN of the endpoint under test
 	Cookie  []byte
 	Kept    []Signed // by a Collector
-	still   standstill
+	still   stallCounter
 }
 
-// standstill counts how often in a row something is due at one time.
-type standstill int
+// stallCounter counts how often in a row something is due at one time.
+type stallCounter int
 
-// forever takes when something is due next, and says whether that is now for so many times that it
+// isStuck takes when something is due next, and says whether that is now for so many times that it
 // will not end.
-func (s *standstill) forever(now, next rawio.Time) bool {
+func (s *stallCounter) isStuck(now, next rawio.Time) bool {
 	if *s++; next > now {
 		*s = 0
 	}
 	return *s == 10_000
 }
 
-// Posted is a packet, where it was sent, and from where if the link does not choose that.
-type Posted struct {
+// SentPacket is a packet, where it was sent, and from where if the link does not choose that.
+type SentPacket struct {
 	To   netip.AddrPort
 	Pkt  wire.Packet
 	From netip.AddrPort
 }
 
-// Bare has no association.
-func Bare(t testing.TB) *Lab {
+// NewLab has no association.
+func NewLab(t testing.TB) *Lab {
 	h := NewHost(0, 7, MTU+rawio.Overhead(IPv4[0]), 0, IPv4[0])
 	countsUp(t, h)
 	return &Lab{TB: t, Now: rawio.Time(time.Hour), Peer: netip.MustParseAddrPort("10.0.0.9:0"), PeerTag: 0x11111111,
@@ -64,9 +64,9 @@ func Bare(t testing.TB) *Lab {
 // Passive has an established association that the script set up.
 func Passive(t testing.TB, cfg *assoc.Config) *Lab {
 	t.Helper()
-	l := Bare(t)
+	l := NewLab(t)
 	l.Listen(cfg)
-	l.Shake()
+	l.Handshake()
 	if l.A == nil || l.A.State() != assoc.Established {
 		t.Fatal("no association")
 	}
@@ -76,7 +76,7 @@ func Passive(t testing.TB, cfg *assoc.Config) *Lab {
 // Active has a connecting association whose INIT was read.
 func Active(t testing.TB, cfg *assoc.Config) *Lab {
 	t.Helper()
-	l := Bare(t)
+	l := NewLab(t)
 	l.Connect(cfg)
 	return l
 }
@@ -136,7 +136,7 @@ func Established(t testing.TB, cfg *assoc.Config) *Lab {
 // HEARTBEAT.
 func TwoPaths(t testing.TB) *Lab {
 	t.Helper()
-	l := Bare(t)
+	l := NewLab(t)
 	l.Listen(nil)
 	l.Initiate(wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, Second.Addr()))
 	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -162,8 +162,8 @@ func (l *Lab) Listen(cfg *assoc.Config) {
 	}
 }
 
-// Shake goes through the handshake as initiator and leaves the COOKIE ACK packet behind.
-func (l *Lab) Shake() []wire.Packet {
+// Handshake goes through the handshake as initiator and leaves the COOKIE ACK packet behind.
+func (l *Lab) Handshake() []wire.Packet {
 	l.Helper()
 	l.Initiate()
 	return l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -204,7 +204,7 @@ func (l *Lab) SendFrom(from netip.AddrPort, tag uint32, chunks ...[]byte) []wire
 }
 
 // Post is SendFrom that tells where the packets go.
-func (l *Lab) Post(from netip.AddrPort, tag uint32, chunks ...[]byte) []Posted {
+func (l *Lab) Post(from netip.AddrPort, tag uint32, chunks ...[]byte) []SentPacket {
 	l.Helper()
 	l.Deliver(from, Packet(PortA, PortB, tag, chunks...))
 	return l.Collect()
@@ -212,13 +212,13 @@ func (l *Lab) Post(from netip.AddrPort, tag uint32, chunks ...[]byte) []Posted {
 
 // Deliver hands the endpoint a packet.
 func (l *Lab) Deliver(from netip.AddrPort, pkt []byte) {
-	l.Hand(rawio.Packet{Data: pkt, Remote: from})
+	l.DeliverPacket(rawio.Packet{Data: pkt, Remote: from})
 }
 
-// Hand hands the endpoint a packet or a report with its marks.
-func (l *Lab) Hand(p rawio.Packet) {
+// DeliverPacket hands the endpoint a packet or a report with its marks.
+func (l *Lab) DeliverPacket(p rawio.Packet) {
 	b := rawio.NewBuf(p.Data)
-	p.Data, p.Buf, p.Local = b.B, b, l.Host.facing(p.Remote.Addr())
+	p.Data, p.Buf, p.Local = b.B, b, l.Host.addrFacing(p.Remote.Addr())
 	l.Host.Receive(l.Now, &p)
 	p.Release()
 	if n := len(l.Host.Assocs); n > 0 {
@@ -228,7 +228,7 @@ func (l *Lab) Hand(p rawio.Packet) {
 
 // Report delivers an ICMP message that quotes a packet of the endpoint.
 func (l *Lab) Report(kind rawio.Kind, mtu int, quote []byte) {
-	l.Hand(rawio.Packet{Kind: kind, MTU: mtu, Data: quote, Remote: l.Peer})
+	l.DeliverPacket(rawio.Packet{Kind: kind, MTU: mtu, Data: quote, Remote: l.Peer})
 	l.Flush()
 }
 
@@ -240,14 +240,14 @@ func (l *Lab) Marked(ecn uint8, tsns ...wire.TSN) []wire.Packet {
 	for _, n := range tsns {
 		list = append(list, DataChunk(n, 0, 0, "x"))
 	}
-	l.Hand(rawio.Packet{Data: Packet(PortA, PortB, l.Tag, list...), Remote: l.Peer, ECN: ecn})
+	l.DeliverPacket(rawio.Packet{Data: Packet(PortA, PortB, l.Tag, list...), Remote: l.Peer, ECN: ecn})
 	return append(l.Flush(), l.Wait(time.Second)...)
 }
 
 // Collect returns what the endpoint and its association send now, and where.
-func (l *Lab) Collect() (out []Posted) {
+func (l *Lab) Collect() (out []SentPacket) {
 	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
-		out = append(out, Posted{p.Remote, slices.Concat(p.Vec...), p.Local})
+		out = append(out, SentPacket{p.Remote, slices.Concat(p.Vec...), p.Local})
 	})
 	return out
 }
@@ -261,7 +261,7 @@ func (l *Lab) Flush() (out []wire.Packet) {
 }
 
 // Until lets time pass and hands each packet to see.
-func (l *Lab) Until(end rawio.Time, see func(Posted)) {
+func (l *Lab) Until(end rawio.Time, see func(SentPacket)) {
 	for l.A.State() != assoc.Closed {
 		for _, p := range l.Collect() {
 			see(p)
@@ -270,15 +270,15 @@ func (l *Lab) Until(end rawio.Time, see func(Posted)) {
 		if next > end {
 			break
 		}
-		l.timeout(next)
+		l.fireTimer(next)
 	}
 	l.Now = max(l.Now, end)
 }
 
-// timeout lets a timer go off, again and again perhaps, but not for ever.
-func (l *Lab) timeout(at rawio.Time) {
+// fireTimer lets a timer go off, again and again perhaps, but not for ever.
+func (l *Lab) fireTimer(at rawio.Time) {
 	l.Helper()
-	if l.still.forever(l.Now, at) {
+	if l.still.isStuck(l.Now, at) {
 		l.Fatalf("a timer goes off for ever at %v", at)
 	}
 	l.Now = max(l.Now, at)
@@ -295,7 +295,7 @@ func (l *Lab) Wait(d time.Duration) (out []wire.Packet) {
 			l.Now = end
 			return out
 		}
-		l.timeout(t)
+		l.fireTimer(t)
 	}
 }
 
@@ -331,7 +331,7 @@ func (l *Lab) InState(want assoc.State) {
 func (l *Lab) Confirm(addr netip.AddrPort) {
 	l.Helper()
 	done := false
-	l.Until(l.Now.Add(10*time.Second), func(p Posted) {
+	l.Until(l.Now.Add(10*time.Second), func(p SentPacket) {
 		if b := ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
 			l.Deliver(p.To, Packet(PortA, PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 			done = done || p.To == addr
@@ -342,8 +342,8 @@ func (l *Lab) Confirm(addr netip.AddrPort) {
 	}
 }
 
-// Unharmed fails unless the association works as on its first day.
-func (l *Lab) Unharmed() {
+// CheckUnharmed fails unless the association works as on its first day.
+func (l *Lab) CheckUnharmed() {
 	l.Helper()
 	l.InState(assoc.Established)
 	if n := l.A.NumPaths(); n != 1 || len(l.Host.Assocs) != 1 {
@@ -364,7 +364,7 @@ func (l *Lab) Unharmed() {
 }
 
 // Text lists destinations and chunks.
-func Text(list []Posted) string {
+func Text(list []SentPacket) string {
 	var out []string
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%v: %s", p.To.Addr(), Describe([]wire.Packet{p.Pkt})))

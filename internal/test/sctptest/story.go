@@ -25,10 +25,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Story is a script of what befalls two hosts, a and b, with all that they say and report behind
+// Scenario is a script of what befalls two hosts, a and b, with all that they say and report behind
 // each line: packets with their times and contents, events, timers, and at the end counters and
-// paths. A story is a text file; Tell plays its script and returns it with what happens now. Lines
-// of the script begin at the margin, what happened is indented:
+// paths. A scenario is a text file; RunScenario plays its script and returns it with what happens
+// now. Lines of the script begin at the margin, what happened is indented:
 //
 //	hosts 2                     two networks (none, or "ipv6", "udp" or "dual"), or "2 far"; "link=1300": the MTU of the hosts' links
 //	                            "pmtud": they can search for path MTUs; "ecn": they see marks
@@ -57,7 +57,7 @@ import (
 //	endpoint b MaxAnswers=5     b forgets everything, and is configured so; Admits=10.1.0.1 alone
 //	unlisten b, remove b        the port is not listened on; the endpoint is told that the last association is over
 //	state a, stats a, steps a, tables a  what a tells of itself
-type Story struct {
+type Scenario struct {
 	*World
 	out     strings.Builder
 	configs [2]assoc.Config
@@ -67,8 +67,8 @@ type Story struct {
 	tsns    [2]wire.TSN
 	cookies [2][]byte // the last that each has given away
 	given   [2]uint32 // and the tag with it
-	pulls   [2]*puller
-	rules   []*rule
+	pulls   [2]*pullSource
+	rules   []*packetRule
 	start   rawio.Time
 	token   uint64
 	late    *assoc.Assoc // who gets what is forged
@@ -76,16 +76,16 @@ type Story struct {
 	tune    []func(*Host)
 }
 
-// rule is what becomes of some packets of a host.
-type rule struct {
+// packetRule is what becomes of some packets of a host.
+type packetRule struct {
 	from, skip, n, copies int
 	of                    string // type of a chunk in it, "" any
 	later                 time.Duration
 }
 
-// Retell compares the stories in a directory with what happens now. With update it writes that
+// CheckScenarios compares the stories in a directory with what happens now. With update it writes that
 // down.
-func Retell(t *testing.T, dir string, update bool) {
+func CheckScenarios(t *testing.T, dir string, update bool) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.txt"))
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
@@ -93,7 +93,7 @@ func Retell(t *testing.T, dir string, update bool) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := Tell(t, string(told))
+			got := RunScenario(t, string(told))
 			if update {
 				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
 					t.Error(err)
@@ -114,9 +114,9 @@ func Retell(t *testing.T, dir string, update bool) {
 	}
 }
 
-// Tell plays the script of a story, with hosts as tune makes them.
-func Tell(t testing.TB, text string, tune ...func(*Host)) string {
-	s := &Story{tags: make(map[uint32]string), tune: tune}
+// RunScenario plays the script of a story, with hosts as tune makes them.
+func RunScenario(t testing.TB, text string, tune ...func(*Host)) string {
+	s := &Scenario{tags: make(map[uint32]string), tune: tune}
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		if strings.HasPrefix(line, "\t") {
 			continue
@@ -126,22 +126,22 @@ func Tell(t testing.TB, text string, tune ...func(*Host)) string {
 		if len(f) == 0 || f[0] == "#" {
 			continue
 		}
-		if err := s.play(t, f); err != nil {
+		if err := s.playLine(t, f); err != nil {
 			t.Fatalf("line %d, %q: %v", i+1, line, err)
 		}
-		s.tell()
+		s.writeHappened()
 	}
 	return s.out.String()
 }
 
-// words are the arguments of a line, named ones apart.
-type words struct {
+// lineArgs are the arguments of a line, named ones apart.
+type lineArgs struct {
 	list  []string
 	named map[string]string
 }
 
-func parseWords(f []string) words {
-	w := words{named: make(map[string]string)}
+func parseWords(f []string) lineArgs {
+	w := lineArgs{named: make(map[string]string)}
 	for _, x := range f {
 		if k, v, ok := strings.Cut(x, "="); ok {
 			w.named[k] = v
@@ -152,71 +152,71 @@ func parseWords(f []string) words {
 	return w
 }
 
-func (w words) str(i int) string {
+func (w lineArgs) stringArg(i int) string {
 	if i < len(w.list) {
 		return w.list[i]
 	}
 	return ""
 }
 
-func (w words) int(i, or int) int {
-	if n, err := strconv.Atoi(w.str(i)); err == nil {
+func (w lineArgs) intArg(i, or int) int {
+	if n, err := strconv.Atoi(w.stringArg(i)); err == nil {
 		return n
 	}
 	return or
 }
 
-func (w words) has(word string) bool { return slices.Contains(w.list, word) }
+func (w lineArgs) hasWord(word string) bool { return slices.Contains(w.list, word) }
 
-func (w words) number(name string, or float64) float64 {
+func (w lineArgs) numberArg(name string, or float64) float64 {
 	if n, err := strconv.ParseFloat(w.named[name], 64); err == nil {
 		return n
 	}
 	return or
 }
 
-func (w words) duration(name string) time.Duration {
+func (w lineArgs) durationArg(name string) time.Duration {
 	d, _ := time.ParseDuration(w.named[name])
 	return d
 }
 
-// begin makes the hosts.
-func (s *Story) begin(t testing.TB, w words) {
+// makeHosts makes the hosts.
+func (s *Scenario) makeHosts(t testing.TB, w lineArgs) {
 	var addrs [2][]netip.AddrPort
-	switch n := w.int(0, 0); {
+	switch n := w.intArg(0, 0); {
 	case n > 0:
 		for i := range addrs {
 			for k := range n {
 				a := [4]byte{10, byte(1 + k), 0, byte(1 + i)}
-				if i == 1 && w.has("far") { // no two addresses have a prefix in common
+				if i == 1 && w.hasWord("far") { // no two addresses have a prefix in common
 					a = [4]byte{byte(60 + 60*k), 1, 0, 1}
 				}
 				addrs[i] = append(addrs[i], netip.AddrPortFrom(netip.AddrFrom4(a), 0))
 			}
 		}
-	case w.has("dual"):
+	case w.hasWord("dual"):
 		addrs = [2][]netip.AddrPort{{IPv4[0], IPv6[0]}, {IPv4[1], IPv6[1]}}
-	case w.has("ipv6"):
+	case w.hasWord("ipv6"):
 		addrs = [2][]netip.AddrPort{{IPv6[0]}, {IPv6[1]}}
-	case w.has("udp"):
+	case w.hasWord("udp"):
 		addrs = [2][]netip.AddrPort{{UDP[0]}, {UDP[1]}}
 	default:
 		addrs = [2][]netip.AddrPort{{IPv4[0]}, {IPv4[1]}}
 	}
 	var features rawio.Features
-	if w.has("pmtud") {
+	if w.hasWord("pmtud") {
 		features |= rawio.DontFragment
 	}
-	if w.has("ecn") {
+	if w.hasWord("ecn") {
 		features |= rawio.ECNField
 	}
-	s.World = newWorld(t, int(w.number("link", 1500)), features, addrs, simnet.Params{})
-	s.onSend = func(*Host, *Sighting) {}
-	s.World.Judge = s.judge
+	s.World = newWorld(t, int(w.numberArg("link", 1500)), features, addrs, simnet.Params{})
+	s.onSend = func(*Host, *Capture) {}
+	s.World.Filter = s.applyRules
 	s.start = s.Now
 	s.links = features
 	for i, h := range s.Hosts {
-		s.pulls[i] = new(puller)
+		s.pulls[i] = new(pullSource)
 		h.Source, h.Placer = s.pulls[i], s.pulls[i]
 		for _, f := range s.tune {
 			f(h)
@@ -224,8 +224,8 @@ func (s *Story) begin(t testing.TB, w words) {
 	}
 }
 
-// judge applies the first rule that a packet meets.
-func (s *Story) judge(from int, pkt wire.Packet) (int, time.Duration) {
+// applyRules applies the first rule that a packet meets.
+func (s *Scenario) applyRules(from int, pkt wire.Packet) (int, time.Duration) {
 	for _, r := range s.rules {
 		if r.from != from || r.n == 0 || r.of != "" &&
 			!slices.ContainsFunc(ChunkTypes(pkt), func(t wire.ChunkType) bool { return chunkWord(t) == r.of }) {
@@ -243,11 +243,11 @@ func (s *Story) judge(from int, pkt wire.Packet) (int, time.Duration) {
 
 func chunkWord(t wire.ChunkType) string { return strings.ReplaceAll(t.String(), " ", "-") }
 
-// play does what a line says.
-func (s *Story) play(t testing.TB, f []string) error {
+// playLine does what a line says.
+func (s *Scenario) playLine(t testing.TB, f []string) error {
 	w := parseWords(f[1:])
 	if f[0] == "hosts" {
-		s.begin(t, w)
+		s.makeHosts(t, w)
 		return nil
 	}
 	if s.World == nil {
@@ -255,20 +255,20 @@ func (s *Story) play(t testing.TB, f []string) error {
 	}
 	switch f[0] {
 	case "run":
-		d, err := time.ParseDuration(w.str(0))
+		d, err := time.ParseDuration(w.stringArg(0))
 		s.Run(d)
 		return err
 	case "let": // what was to be lost and delayed
 		s.rules = nil
 		return nil
 	case "cut":
-		s.Net.Partition(s.Hosts[0].Addrs[w.int(0, 0)], s.Hosts[1].Addrs[w.int(0, 0)])
+		s.Net.Partition(s.Hosts[0].Addrs[w.intArg(0, 0)], s.Hosts[1].Addrs[w.intArg(0, 0)])
 		return nil
 	case "heal":
-		s.Net.Heal(s.Hosts[0].Addrs[w.int(0, 0)], s.Hosts[1].Addrs[w.int(0, 0)])
+		s.Net.Heal(s.Hosts[0].Addrs[w.intArg(0, 0)], s.Hosts[1].Addrs[w.intArg(0, 0)])
 		return nil
 	}
-	who := w.str(0)
+	who := w.stringArg(0)
 	if f[0] == "late" && len(f) > 2 {
 		who = f[2]
 	}
@@ -281,10 +281,10 @@ func (s *Story) play(t testing.TB, f []string) error {
 	if n := len(h.Assocs); n > 0 {
 		a = h.Assocs[n-1]
 	}
-	addr := peer.Addrs[min(w.int(1, 0), len(peer.Addrs)-1)]
+	addr := peer.Addrs[min(w.intArg(1, 0), len(peer.Addrs)-1)]
 	if f[0] == "late" {
 		if a == nil || len(f) < 2 {
-			return s.say(errors.New("there is no association"))
+			return s.noteError(errors.New("there is no association"))
 		}
 		s.late = a
 		defer func() { s.late = nil }()
@@ -292,16 +292,16 @@ func (s *Story) play(t testing.TB, f []string) error {
 	}
 	switch f[0] {
 	case "config":
-		return s.configure(&s.configs[id], h, w)
+		return s.setConfig(&s.configs[id], h, w)
 	case "listen":
 		port := uint16(PortB)
 		if id == 0 {
 			port = PortA
 		}
-		return s.say(h.Endpoint.Listen(port, &s.configs[id]))
+		return s.noteError(h.Endpoint.Listen(port, &s.configs[id]))
 	case "connect":
 		var to []netip.AddrPort
-		for _, k := range strings.Split(w.str(1), ",") {
+		for _, k := range strings.Split(w.stringArg(1), ",") {
 			k, _ := strconv.Atoi(k)
 			to = append(to, netip.AddrPortFrom(peer.Addrs[k], peer.Addr.Port()))
 		}
@@ -309,7 +309,7 @@ func (s *Story) play(t testing.TB, f []string) error {
 		if id == 1 {
 			local, remote = PortB, PortA
 		}
-		local = uint16(w.number("local", float64(local)))
+		local = uint16(w.numberArg("local", float64(local)))
 		from := h.Addr
 		if len(h.Addrs) > 1 {
 			from = netip.AddrPort{}
@@ -318,36 +318,36 @@ func (s *Story) play(t testing.TB, f []string) error {
 		if err == nil {
 			h.Adopt(a)
 		}
-		return s.say(err)
+		return s.noteError(err)
 	case "lose", "dup", "delay":
-		r := &rule{from: id, n: w.int(1, 1), of: w.str(2), skip: w.int(3, 0)}
+		r := &packetRule{from: id, n: w.intArg(1, 1), of: w.stringArg(2), skip: w.intArg(3, 0)}
 		if f[0] == "dup" {
 			r.copies = 2
 		}
 		if f[0] == "delay" {
 			r.copies = 1
-			r.later, _ = time.ParseDuration(w.str(4))
+			r.later, _ = time.ParseDuration(w.stringArg(4))
 		}
 		s.rules = append(s.rules, r)
 	case "path":
-		k := int(w.number("net", 0))
+		k := int(w.numberArg("net", 0))
 		p, _ := s.Net.Link(h.Addrs[k], peer.Addrs[k])
-		p.Loss, p.Mark = w.number("loss", p.Loss), w.number("mark", p.Mark)
-		p.MTU, p.Quote = int(w.number("mtu", float64(p.MTU))), int(w.number("quote", float64(p.Quote)))
-		p.Rate, p.Queue = int64(w.number("rate", float64(p.Rate))), int(w.number("queue", float64(p.Queue)))
-		if d := w.duration("delay"); d > 0 {
+		p.Loss, p.Mark = w.numberArg("loss", p.Loss), w.numberArg("mark", p.Mark)
+		p.MTU, p.Quote = int(w.numberArg("mtu", float64(p.MTU))), int(w.numberArg("quote", float64(p.Quote)))
+		p.Rate, p.Queue = int64(w.numberArg("rate", float64(p.Rate))), int(w.numberArg("queue", float64(p.Queue)))
+		if d := w.durationArg("delay"); d > 0 {
 			p.Delay = d
 		}
 		s.Net.SetLink(h.Addrs[k], peer.Addrs[k], p)
 	case "link":
-		h.Link = w.int(1, h.Link)
+		h.Link = w.intArg(1, h.Link)
 	case "port":
-		h.Addr = netip.AddrPortFrom(h.Addr.Addr(), uint16(w.int(1, 0)))
+		h.Addr = netip.AddrPortFrom(h.Addr.Addr(), uint16(w.intArg(1, 0)))
 	case "renew":
-		h.Renew(int64(w.int(1, 9)), s.links)
+		h.Reboot(int64(w.intArg(1, 9)), s.links)
 		h.Assocs = nil
 	case "norand":
-		h.Rand.Over = w.str(1) != "off"
+		h.Rand.Over = w.stringArg(1) != "off"
 	case "read":
 		h.Reads = true
 		s.Flush()
@@ -357,48 +357,48 @@ func (s *Story) play(t testing.TB, f []string) error {
 		}
 		h.Reads = false
 	case "forge":
-		return s.forge(id, w)
+		return s.deliverForged(id, w)
 	case "report":
-		return s.report(id, w)
+		return s.reportICMP(id, w)
 	case "unlisten":
 		h.Endpoint.Unlisten(PortB)
 	case "endpoint":
-		cfg := endpoint.Config{Rand: h.Rand, Features: s.links, MTU: h.mtu}
-		if err := set(&cfg, w.named); err != nil {
+		cfg := endpoint.Config{Rand: h.Rand, Features: s.links, MTU: h.pathMTU}
+		if err := setFields(&cfg, w.named); err != nil {
 			return err
 		}
 		h.Assocs, h.Endpoint = nil, endpoint.New(cfg)
 	case "tables":
-		s.counters(h.Endpoint.Stats())
+		s.describeCounters(h.Endpoint.Stats())
 		fmt.Fprintf(&s.out, "\t%d associations, %d octets\n", h.Endpoint.Len(), h.Endpoint.Held())
 	default:
 		if a == nil {
-			return s.say(errors.New("there is no association"))
+			return s.noteError(errors.New("there is no association"))
 		}
-		return s.act(f[0], a, addr, w)
+		return s.actOnAssoc(f[0], a, addr, w)
 	}
 	return nil
 }
 
-// act does what a line says to an association.
-func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error {
+// actOnAssoc does what a line says to an association.
+func (s *Scenario) actOnAssoc(verb string, a *assoc.Assoc, addr netip.Addr, w lineArgs) error {
 	switch verb {
 	case "send":
-		m := assoc.Message{Stream: wire.StreamID(w.number("stream", 0)), PPID: 7, Unordered: w.has("unordered"),
-			Path: uint8(w.number("path", 0))}
-		if d := w.duration("life"); d > 0 {
+		m := assoc.Message{Stream: wire.StreamID(w.numberArg("stream", 0)), PPID: 7, Unordered: w.hasWord("unordered"),
+			Path: uint8(w.numberArg("path", 0))}
+		if d := w.durationArg("life"); d > 0 {
 			m.Expires = s.Now.Add(d)
 		}
-		for i := range w.int(2, 1) {
+		for i := range w.intArg(2, 1) {
 			s.token++
 			m.Token = s.token
-			m.Body[0] = bytes.Repeat([]byte{byte(i + 1)}, w.int(1, 0))
+			m.Body[0] = bytes.Repeat([]byte{byte(i + 1)}, w.intArg(1, 0))
 			if err := a.Send(s.Now, &m); err != nil {
-				return s.say(err)
+				return s.noteError(err)
 			}
 		}
 	case "pull":
-		s.pulls[strings.Index("ab", w.str(0))].add(w)
+		s.pulls[strings.Index("ab", w.stringArg(0))].addMessages(w)
 	case "timeout":
 		a.HandleTimeout(s.Now)
 	case "expire": // twice, as nothing forbids that
@@ -412,23 +412,23 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 		a.Break(invariant.Violation("a story", "nothing"))
 		s.Flush()
 	case "shutdown":
-		return s.say(a.Shutdown(s.Now))
+		return s.noteError(a.Shutdown(s.Now))
 	case "abort":
-		a.Abort(s.Now, bytes.Repeat([]byte(w.str(1)), w.int(2, 1)))
+		a.Abort(s.Now, bytes.Repeat([]byte(w.stringArg(1)), w.intArg(2, 1)))
 	case "heartbeat":
-		return s.say(a.RequestHeartbeat(s.Now, addr))
+		return s.noteError(a.RequestHeartbeat(s.Now, addr))
 	case "interval":
-		d, err := time.ParseDuration(w.str(2))
-		return errors.Join(err, s.say(a.SetHeartbeat(s.Now, addr, d)))
+		d, err := time.ParseDuration(w.stringArg(2))
+		return errors.Join(err, s.noteError(a.SetHeartbeat(s.Now, addr, d)))
 	case "primary":
-		return s.say(a.SetPrimary(addr))
+		return s.noteError(a.SetPrimary(addr))
 	case "squeeze":
-		a.SetMemoryPressure(w.str(1) == "on")
+		a.SetMemoryPressure(w.stringArg(1) == "on")
 	case "state":
-		fmt.Fprintf(&s.out, "\t%v, timer %s, payload %d, sack now %v\n", a.State(), s.clock(a.NextTimeout()),
+		fmt.Fprintf(&s.out, "\t%v, timer %s, payload %d, sack now %v\n", a.State(), s.formatTime(a.NextTimeout()),
 			a.MaxPayload(), a.SackNow())
 	case "stats":
-		s.stats(a)
+		s.describeStats(a)
 	case "steps":
 		fmt.Fprintf(&s.out, "\t%d steps, a cookie until %v\n", a.Steps(), time.Duration(a.CookieUntil()))
 	default:
@@ -437,15 +437,15 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 	return nil
 }
 
-func (s *Story) say(err error) error {
+func (s *Scenario) noteError(err error) error {
 	if err != nil {
 		fmt.Fprintf(&s.out, "\t%v\n", err)
 	}
 	return nil
 }
 
-// configure sets fields of a Config.
-func (s *Story) configure(c *assoc.Config, h *Host, w words) error {
+// setConfig sets fields of a Config.
+func (s *Scenario) setConfig(c *assoc.Config, h *Host, w lineArgs) error {
 	if value, ok := w.named["LocalAddrs"]; ok {
 		delete(w.named, "LocalAddrs")
 		c.LocalAddrs = nil
@@ -457,11 +457,11 @@ func (s *Story) configure(c *assoc.Config, h *Host, w words) error {
 			}
 		}
 	}
-	return set(c, w.named)
+	return setFields(c, w.named)
 }
 
-// set sets fields of a struct.
-func set(to any, fields map[string]string) error {
+// setFields sets fields of a struct.
+func setFields(to any, fields map[string]string) error {
 	for name, value := range fields {
 		f := reflect.ValueOf(to).Elem().FieldByName(name)
 		if !f.IsValid() {
@@ -491,8 +491,8 @@ func set(to any, fields map[string]string) error {
 	return nil
 }
 
-// forge hands a host packets that nobody has sent.
-func (s *Story) forge(id int, w words) error {
+// deliverForged hands a host packets that nobody has sent.
+func (s *Scenario) deliverForged(id int, w lineArgs) error {
 	h, peer := s.Hosts[id], s.Hosts[1-id]
 	own, of := uint32(0), uint32(0)
 	if n := len(h.Assocs); n > 0 {
@@ -532,7 +532,7 @@ func (s *Story) forge(id int, w words) error {
 	if err != nil {
 		return err
 	}
-	from, to := netip.AddrPortFrom(peer.Addrs[w.int(1, 0)], peer.Addr.Port()), h.Addr
+	from, to := netip.AddrPortFrom(peer.Addrs[w.intArg(1, 0)], peer.Addr.Port()), h.Addr
 	if v := w.named["from"]; v != "" {
 		if from, err = netip.ParseAddrPort(v); err != nil {
 			return err
@@ -547,25 +547,25 @@ func (s *Story) forge(id int, w words) error {
 	if id == 0 {
 		src, dst = PortB, PortA
 	}
-	src, dst = uint16(w.number("src", float64(src))), uint16(w.number("dst", float64(dst)))
-	for range int(w.number("times", 1)) {
+	src, dst = uint16(w.numberArg("src", float64(src))), uint16(w.numberArg("dst", float64(dst)))
+	for range int(w.numberArg("times", 1)) {
 		pkt := Packet(src, dst, tag, b)
-		if w.has("wrong") {
+		if w.hasWord("wrong") {
 			pkt[8]++
 		}
-		s.hand(h, rawio.Packet{Data: pkt, Remote: from, Local: to, ECN: uint8(w.number("ecn", 0))})
-		if !w.has("burst") {
-			s.Run(w.duration("every"))
+		s.deliverTo(h, rawio.Packet{Data: pkt, Remote: from, Local: to, ECN: uint8(w.numberArg("ecn", 0))})
+		if !w.hasWord("burst") {
+			s.Run(w.durationArg("every"))
 		}
 	}
 	return nil
 }
 
-// hand hands a host a packet as if it had come.
-func (s *Story) hand(h *Host, p rawio.Packet) {
+// deliverTo hands a host a packet as if it had come.
+func (s *Scenario) deliverTo(h *Host, p rawio.Packet) {
 	p.Buf = rawio.NewBuf(p.Data)
 	if s.late != nil {
-		h.known.comes(&p)
+		h.known.notePacket(&p)
 		s.late.HandlePacket(s.Now, &p)
 	} else {
 		h.Receive(s.Now, &p)
@@ -573,41 +573,42 @@ func (s *Story) hand(h *Host, p rawio.Packet) {
 	p.Buf.Release()
 }
 
-// report hands a host what the network says of the last packet that it sent.
-func (s *Story) report(id int, w words) error {
+// reportICMP hands a host what the network says of the last packet that it sent.
+func (s *Scenario) reportICMP(id int, w lineArgs) error {
 	for _, x := range slices.Backward(s.Sent) {
-		if x.From != id || len(x.Pkt) < w.int(3, 28) {
+		if x.From != id || len(x.Pkt) < w.intArg(3, 28) {
 			continue
 		}
-		p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: w.int(2, 0), Data: slices.Clone(x.Pkt[:w.int(3, 28)]),
+		p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: w.intArg(2, 0),
+			Data:   slices.Clone(x.Pkt[:w.intArg(3, 28)]),
 			Remote: x.Remote}
-		p.Data[0] += byte(w.number("src", 0))
-		p.Data[2] += byte(w.number("dst", 0))
-		p.Data[12%len(p.Data)] += byte(w.number("chunk", 0))
-		if w.has("proto") {
+		p.Data[0] += byte(w.numberArg("src", 0))
+		p.Data[2] += byte(w.numberArg("dst", 0))
+		p.Data[12%len(p.Data)] += byte(w.numberArg("chunk", 0))
+		if w.hasWord("proto") {
 			p.Kind = rawio.KindProtoUnreachable
-		} else if w.has("host") {
+		} else if w.hasWord("host") {
 			p.Kind = rawio.KindHostUnreachable
 		}
-		s.hand(s.Hosts[id], p)
+		s.deliverTo(s.Hosts[id], p)
 		s.Flush()
 		return nil
 	}
-	return s.say(errors.New("there is nothing to quote"))
+	return s.noteError(errors.New("there is nothing to quote"))
 }
 
-// puller is a Source of messages that are made when they can be sent.
-type puller struct {
+// pullSource is a Source of messages that are made when they can be sent.
+type pullSource struct {
 	size, left, acked, placed int
 	stream                    wire.StreamID
 }
 
-func (p *puller) add(w words) {
-	p.size, p.left, p.stream = w.int(1, 1), p.left+w.int(2, 1), wire.StreamID(w.number("stream", 0))
+func (p *pullSource) addMessages(w lineArgs) {
+	p.size, p.left, p.stream = w.intArg(1, 1), p.left+w.intArg(2, 1), wire.StreamID(w.numberArg("stream", 0))
 }
 
 // Next implements assoc.Source.
-func (p *puller) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
+func (p *pullSource) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
 	if p.left == 0 {
 		return false
 	}
@@ -617,10 +618,10 @@ func (p *puller) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
 }
 
 // Idle implements assoc.Source.
-func (p *puller) Idle() bool { return p.left == 0 }
+func (p *pullSource) Idle() bool { return p.left == 0 }
 
 // Place implements assoc.Placer: streams 3, 4 and 5 belong to it.
-func (p *puller) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
+func (p *pullSource) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	switch d.Stream() {
 	case 3:
 		if d.B() && d.E() {
@@ -637,7 +638,7 @@ func (p *puller) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 }
 
 // Acked implements assoc.Source.
-func (p *puller) Acked(rawio.Time, wire.StreamID, uint64) { p.acked++ }
+func (p *pullSource) Acked(rawio.Time, wire.StreamID, uint64) { p.acked++ }
 
 // EveryCounterCounts fails where no story in a directory has told of a counter.
 func EveryCounterCounts[T any](t *testing.T, dir string, stats T) {

@@ -16,15 +16,15 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func (s *Story) clock(t rawio.Time) string {
+func (s *Scenario) formatTime(t rawio.Time) string {
 	if t == rawio.Never {
 		return "never"
 	}
 	return fmt.Sprintf("%.6f", t.Sub(s.start).Seconds())
 }
 
-// counters tells of those that are not 0.
-func (s *Story) counters(all any) {
+// describeCounters tells of those that are not 0.
+func (s *Scenario) describeCounters(all any) {
 	counters.Each(all, func(name string, v uint64) {
 		if v != 0 {
 			fmt.Fprintf(&s.out, "\t%s %d\n", name, v)
@@ -32,10 +32,10 @@ func (s *Story) counters(all any) {
 	})
 }
 
-// stats tells what an association counts and what it knows of its paths.
-func (s *Story) stats(a *assoc.Assoc) {
+// describeStats tells what an association counts and what it knows of its paths.
+func (s *Scenario) describeStats(a *assoc.Assoc) {
 	st := a.Stats()
-	s.counters(st.Counters)
+	s.describeCounters(st.Counters)
 	fmt.Fprintf(&s.out, "\tstreams %d %d, window %d, buffered %d, peer's %d, outstanding %d in %d, queued %d\n",
 		st.OutStreams, st.InStreams,
 		st.RecvWindow, st.Buffered, st.PeerWindow, st.Outstanding, st.Unacked, st.Queued)
@@ -58,8 +58,8 @@ func (s *Story) stats(a *assoc.Assoc) {
 	}
 }
 
-// tell writes down what has happened since: packets, and behind those of the same time events.
-func (s *Story) tell() {
+// writeHappened writes down what has happened since: packets, and behind those of the same time events.
+func (s *Scenario) writeHappened() {
 	if s.World == nil {
 		return
 	}
@@ -70,7 +70,7 @@ func (s *Story) tell() {
 	var list []line
 	for ; s.told < len(s.Sent); s.told++ {
 		x := s.Sent[s.told]
-		list = append(list, line{x.At, s.packet(&x)})
+		list = append(list, line{x.At, s.describePacket(&x)})
 	}
 	for i, h := range s.Hosts {
 		for ; s.events[i] < len(h.Events); s.events[i]++ {
@@ -107,16 +107,16 @@ func (s *Story) tell() {
 	}
 	slices.SortStableFunc(list, func(x, y line) int { return cmp.Compare(x.at, y.at) })
 	for _, x := range list {
-		fmt.Fprintf(&s.out, "\t%s %s\n", s.clock(x.at), x.text)
+		fmt.Fprintf(&s.out, "\t%s %s\n", s.formatTime(x.at), x.text)
 	}
 }
 
 // maxChunks is of how many chunks a packet's line tells.
 const maxChunks = 80
 
-// packet tells of a packet: tags are numbered as they come, TSNs count from the first of their
+// describePacket tells of a packet: tags are numbered as they come, TSNs count from the first of their
 // host.
-func (s *Story) packet(x *Sighting) string {
+func (s *Scenario) describePacket(x *Capture) string {
 	name := func(tag uint32) string {
 		if tag == 0 {
 			return "0"
@@ -138,7 +138,7 @@ func (s *Story) packet(x *Sighting) string {
 	n := 0
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if n++; n <= maxChunks {
-			fmt.Fprintf(&b, " %s(%s)", chunkWord(c.Type()), s.chunk(x.From, c, name))
+			fmt.Fprintf(&b, " %s(%s)", chunkWord(c.Type()), s.describeChunk(x.From, c, name))
 		}
 	}
 	if n > maxChunks {
@@ -147,8 +147,8 @@ func (s *Story) packet(x *Sighting) string {
 	return b.String()
 }
 
-// chunk tells what a chunk says.
-func (s *Story) chunk(from int, c wire.Chunk, name func(uint32) string) string {
+// describeChunk tells what a chunk says.
+func (s *Scenario) describeChunk(from int, c wire.Chunk, name func(uint32) string) string {
 	own := func(t wire.TSN) int32 { return int32(t - s.tsns[from]) }
 	peers := func(t wire.TSN) int32 { return int32(t - s.tsns[1-from]) }
 	var f []string

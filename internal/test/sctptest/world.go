@@ -26,22 +26,22 @@ type World struct {
 	Now   rawio.Time
 	Net   *simnet.Net
 	Hosts [2]*Host
-	Sent  []Sighting
+	Sent  []Capture
 	Alarm rawio.Time // something else is to happen then
-	// Judge decides about each packet: how many copies leave (0 drops it) and how much later.
-	Judge  func(from int, pkt wire.Packet) (copies int, delay time.Duration)
-	held   []held
-	onSend func(h *Host, s *Sighting)
+	// Filter decides about each packet: how many copies leave (0 drops it) and how much later.
+	Filter func(from int, pkt wire.Packet) (copies int, delay time.Duration)
+	held   []heldPacket
+	onSend func(h *Host, s *Capture)
 }
 
-// held is a packet that the judge keeps for a time.
-type held struct {
+// heldPacket is a packet that the judge keeps for a time.
+type heldPacket struct {
 	at rawio.Time
 	p  rawio.Packet
 }
 
-// Sighting is a packet seen on the wire, lost ones included.
-type Sighting struct {
+// Capture is a packet seen on the wire, lost ones included.
+type Capture struct {
 	At   rawio.Time
 	From int
 	Pkt  wire.Packet
@@ -103,10 +103,10 @@ func (w *World) ConnectFrom(id int, local, remote uint16, cfg *assoc.Config) *as
 	if len(h.Addrs) > 1 {
 		from = netip.AddrPort{}
 	}
-	return w.connect(h, cfg, local, from, []netip.AddrPort{peer.Addr}, remote)
+	return w.connectHost(h, cfg, local, from, []netip.AddrPort{peer.Addr}, remote)
 }
 
-func (w *World) connect(h *Host, cfg *assoc.Config, local uint16, from netip.AddrPort, to []netip.AddrPort,
+func (w *World) connectHost(h *Host, cfg *assoc.Config, local uint16, from netip.AddrPort, to []netip.AddrPort,
 	remote uint16) *assoc.Assoc {
 	w.Helper()
 	a, err := h.Endpoint.Connect(w.Now, cfg, local, from, to, remote)
@@ -130,15 +130,15 @@ func (w *World) Peer() *assoc.Assoc {
 // Flush sends what both hosts have to send.
 func (w *World) Flush() {
 	for _, h := range w.Hosts {
-		h.Poll(w.Now, func(a *assoc.Assoc, p *rawio.Packet) { w.send(h, a, p) })
+		h.Poll(w.Now, func(a *assoc.Assoc, p *rawio.Packet) { w.sendPacket(h, a, p) })
 	}
 }
 
-func (w *World) send(h *Host, a *assoc.Assoc, p *rawio.Packet) {
+func (w *World) sendPacket(h *Host, a *assoc.Assoc, p *rawio.Packet) {
 	if !p.Local.IsValid() || len(h.Addrs) == 1 {
 		p.Local = h.Addr
 	}
-	s := Sighting{At: w.Now, From: h.ID, Pkt: slices.Concat(p.Vec...), Packet: *p}
+	s := Capture{At: w.Now, From: h.ID, Pkt: slices.Concat(p.Vec...), Packet: *p}
 	s.Vec = [][]byte{s.Pkt}
 	if a != nil {
 		s.MTU = a.PathStats(0).MaxPacket
@@ -149,15 +149,15 @@ func (w *World) send(h *Host, a *assoc.Assoc, p *rawio.Packet) {
 	} else if max := h.Link - rawio.Overhead(p.Remote); len(s.Pkt) > max {
 		w.Errorf("packet of %d octets on a path of %d", len(s.Pkt), max)
 	}
-	h.leaves(p)
-	h.leaves(&s.Packet)
+	h.fragmentOut(p)
+	h.fragmentOut(&s.Packet)
 	copies, delay := 1, time.Duration(0)
-	if w.Judge != nil {
-		copies, delay = w.Judge(h.ID, s.Pkt)
+	if w.Filter != nil {
+		copies, delay = w.Filter(h.ID, s.Pkt)
 	}
 	for range copies {
 		if delay > 0 {
-			w.held = append(w.held, held{w.Now.Add(delay), s.Packet})
+			w.held = append(w.held, heldPacket{w.Now.Add(delay), s.Packet})
 		} else {
 			w.Net.Send(w.Now, p)
 		}
@@ -173,7 +173,7 @@ func (w *World) Run(d time.Duration) {
 // RunUntil runs until done says so or the time is up, and says whether done did.
 func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 	w.Helper()
-	var still standstill
+	var still stallCounter
 	for range 1_000_000 {
 		w.Flush()
 		if done() {
@@ -187,11 +187,11 @@ func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 			w.Now = end
 			return done()
 		}
-		if still.forever(w.Now, next) {
+		if still.isStuck(w.Now, next) {
 			break
 		}
 		w.Now = max(w.Now, next)
-		w.held = slices.DeleteFunc(w.held, func(x held) bool {
+		w.held = slices.DeleteFunc(w.held, func(x heldPacket) bool {
 			if x.at <= w.Now {
 				w.Net.Send(w.Now, &x.p)
 			}
@@ -230,7 +230,7 @@ func Lose(t wire.ChunkType, n int) func(int, wire.Packet) (int, time.Duration) {
 }
 
 // Seen returns the packets from a host that hold a chunk of that type.
-func (w *World) Seen(from int, t wire.ChunkType) (list []Sighting) {
+func (w *World) Seen(from int, t wire.ChunkType) (list []Capture) {
 	for _, s := range w.Sent {
 		if s.From == from && Has(s.Pkt, t) {
 			list = append(list, s)
@@ -240,7 +240,7 @@ func (w *World) Seen(from int, t wire.ChunkType) (list []Sighting) {
 }
 
 // Each shows f every chunk that was sent.
-func (w *World) Each(f func(s Sighting, c wire.Chunk)) {
+func (w *World) Each(f func(s Capture, c wire.Chunk)) {
 	for _, s := range w.Sent {
 		cs := s.Pkt.Chunks()
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {

@@ -28,11 +28,11 @@ type Net struct {
 // New returns an empty network. The seed decides what is lost, where chance is asked for.
 func New(seed uint64) *Net {
 	n := &Net{start: time.Now(), net: simnet.New(seed), ends: make(map[netip.Addr]*Link)}
-	n.timer = time.AfterFunc(time.Hour, n.deliver)
+	n.timer = time.AfterFunc(time.Hour, n.deliverDue)
 	return n
 }
 
-func (n *Net) now() rawio.Time { return rawio.Time(time.Since(n.start)) }
+func (n *Net) virtualNow() rawio.Time { return rawio.Time(time.Since(n.start)) }
 
 // Connect sets what becomes of the packets between two addresses, both ways, from now on.
 func (n *Net) Connect(a, b netip.Addr, p simnet.Params) {
@@ -69,15 +69,15 @@ func (n *Net) Stats() simnet.Stats {
 	return n.net.Stats()
 }
 
-// deliver gives each link what has arrived for it, and comes back for the next packet.
-func (n *Net) deliver() {
+// deliverDue gives each link what has arrived for it, and comes back for the next packet.
+func (n *Net) deliverDue() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.settle()
+	n.settleTimer()
 }
 
-func (n *Net) settle() {
-	now := n.now()
+func (n *Net) settleTimer() {
+	now := n.virtualNow()
 	for to, p, ok := n.net.Deliver(now); ok; to, p, ok = n.net.Deliver(now) {
 		l := n.ends[to]
 		if l == nil {
@@ -140,16 +140,16 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	for i := range pkts {
 		p := pkts[i]
 		if !p.Local.IsValid() {
-			p.Local = netip.AddrPortFrom(l.facing(p.Remote.Addr()), 0)
+			p.Local = netip.AddrPortFrom(l.sourceFor(p.Remote.Addr()), 0)
 		}
-		l.n.net.Send(l.n.now(), &p)
+		l.n.net.Send(l.n.virtualNow(), &p)
 	}
-	l.n.settle()
+	l.n.settleTimer()
 	return len(pkts), nil
 }
 
-// facing is the source of a packet without one: the first address of the family of its destination.
-func (l *Link) facing(to netip.Addr) netip.Addr {
+// sourceFor is the source of a packet without one: the first address of the family of its destination.
+func (l *Link) sourceFor(to netip.Addr) netip.Addr {
 	for _, a := range l.addrs {
 		if a.Is4() == to.Is4() {
 			return a

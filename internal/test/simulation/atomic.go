@@ -7,9 +7,9 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// tally is memory that all QPs and the local user of a host count in at once: each finds another
+// sharedCounter is memory that all QPs and the local user of a host count in at once: each finds another
 // value.
-type tally struct {
+type sharedCounter struct {
 	area  area
 	r     *ddp.Region
 	adds  int
@@ -17,48 +17,48 @@ type tally struct {
 	seen  map[uint64]bool
 }
 
-func newTally(h *Host) *tally {
-	t := &tally{area: h.mem.allocAligned(8), seen: make(map[uint64]bool)}
-	binary.NativeEndian.PutUint64(t.area.bytes(), 0)
-	t.r = t.area.register(ddp.RemoteAtomic, h.w.rand.Uint64()>>1, 0)
-	t.area.open()
+func newTally(h *Host) *sharedCounter {
+	t := &sharedCounter{area: h.mem.allocAligned(8), seen: make(map[uint64]bool)}
+	binary.NativeEndian.PutUint64(t.area.actualBytes(), 0)
+	t.r = t.area.newRegion(ddp.RemoteAtomic, h.w.rand.Uint64()>>1, 0)
+	t.area.allowWrites()
 	return t
 }
 
-// found takes the value that an addition met.
-func (t *tally) found(v uint64) {
+// noteFound takes the value that an addition met.
+func (t *sharedCounter) noteFound(v uint64) {
 	if t.seen[v] || v >= uint64(t.adds) {
-		t.area.m.w.broken(Twice, t.area.m.h, "counter at %d met once more after %d additions", v, t.adds)
+		t.area.m.w.recordViolation(Twice, t.area.m.h, "counter at %d met once more after %d additions", v, t.adds)
 	}
 	t.seen[v] = true
 }
 
 // addLocally counts for the host's own user.
-func (t *tally) addLocally() {
+func (t *sharedCounter) addLocally() {
 	t.adds++
 	old, err := t.r.Atomic(0, ddp.FetchAdd(1))
 	if err != nil {
 		t.area.m.w.failf("%s: local addition: %v", t.area.m.h.name, err)
 	}
-	t.found(old)
+	t.noteFound(old)
 }
 
-// check compares the counter with the number of additions, when none is under way.
-func (t *tally) check() {
-	if v := binary.NativeEndian.Uint64(t.area.bytes()); v > uint64(t.adds) || v < uint64(t.adds-t.maybe) {
+// checkCount compares the counter with the number of additions, when none is under way.
+func (t *sharedCounter) checkCount() {
+	if v := binary.NativeEndian.Uint64(t.area.actualBytes()); v > uint64(t.adds) || v < uint64(t.adds-t.maybe) {
 		t.area.m.w.failf("%s: counter is %d after %d additions, %d of them not completed", t.area.m.h.name, v, t.adds,
 			t.maybe)
 	}
 }
 
-// atomic posts an Atomic Operation: on the peer's words, or an addition to its host's tally.
-func (l *load) atomic() bool {
-	if !l.fits(1) || l.q.core.ORD() == 0 {
+// postAtomic posts an Atomic Operation: on the peer's words, or an addition to its host's tally.
+func (l *workload) postAtomic() bool {
+	if !l.hasRoomFor(1) || l.q.core.ORD() == 0 {
 		return false
 	}
 	rnd := l.w.rand
-	wr := l.wr(rdmap.WRAtomic)
-	o := op{opcode: rdmap.WCAtomic, src: area{n: -1}}
+	wr := l.newRequest(rdmap.WRAtomic)
+	o := postedOp{opcode: rdmap.WCAtomic, src: area{n: -1}}
 	if rnd.IntN(3) == 0 {
 		t := l.peer.q.h.tally
 		t.adds++
@@ -67,7 +67,7 @@ func (l *load) atomic() bool {
 		if rnd.IntN(4) == 0 {
 			l.q.h.tally.addLocally()
 		}
-		return l.submit(wr, o)
+		return l.submitOp(wr, o)
 	}
 	x := l.peer.words
 	i := rnd.IntN(len(x.model))
@@ -101,35 +101,35 @@ func (l *load) atomic() bool {
 		}
 	}
 	x.past = append(x.past, before)
-	x.area.open()
+	x.area.allowWrites()
 	o.words, o.original = x, old
 	wr.RemoteSTag, wr.RemoteTO = x.r.STag(), x.r.Base()+uint64(8*i)
-	return l.submit(wr, o)
+	return l.submitOp(wr, o)
 }
 
-// answered judges a completed atomic. wc is its own completion, nil if it has none.
-func (o *op) answered(w *World, wc *rdmap.WC) {
+// checkAnswer judges a completed atomic. wc is its own completion, nil if it has none.
+func (o *postedOp) checkAnswer(w *World, wc *rdmap.WC) {
 	switch {
 	case wc == nil:
 	case o.tally != nil:
-		o.tally.found(wc.Original)
+		o.tally.noteFound(wc.Original)
 	case wc.Original != o.original:
-		w.broken(Octets, nil, "atomic %d met %#x, want %#x", o.id, wc.Original, o.original)
+		w.recordViolation(Octets, nil, "atomic %d met %#x, want %#x", o.id, wc.Original, o.original)
 	}
 	if o.words != nil {
-		o.words.done()
+		o.words.noteCompleted()
 	}
 }
 
-// immediate posts Immediate Data, alone or behind a Write.
-func (l *load) immediate() bool {
-	if !l.fits(2) || l.peer.credits == 0 {
+// postImmediate posts Immediate Data, alone or behind a Write.
+func (l *workload) postImmediate() bool {
+	if !l.hasRoomFor(2) || l.peer.credits == 0 {
 		return false
 	}
 	rnd := l.w.rand
 	msg := &message{imm: true, value: rnd.Uint64(), solicited: rnd.IntN(3) == 0}
-	o := op{opcode: rdmap.WCImm, src: area{n: -1}}
-	wr := l.wr(rdmap.WRImm)
+	o := postedOp{opcode: rdmap.WCImm, src: area{n: -1}}
+	wr := l.newRequest(rdmap.WRImm)
 	if rnd.IntN(2) == 0 {
 		if !l.prepareWrite(wr, &o) {
 			return false
@@ -140,6 +140,6 @@ func (l *load) immediate() bool {
 		wr.Op++ // the same with Solicited Event
 	}
 	wr.Immediate = msg.value
-	l.announce(msg)
-	return l.submit(wr, o)
+	l.expectMessage(msg)
+	return l.submitOp(wr, o)
 }

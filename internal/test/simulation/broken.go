@@ -19,31 +19,31 @@ const (
 	Revoked Invariant = "no write after revocation"
 )
 
-// Broken is a violation of an invariant.
-type Broken struct {
+// Violation is a violation of an invariant.
+type Violation struct {
 	Invariant Invariant
 	Host      string // "-": none, or several
 	At        time.Duration
 	What      string
 }
 
-func (b *Broken) Error() string {
+func (b *Violation) Error() string {
 	return fmt.Sprintf("at %v: %s: %s: %s", b.At, b.Invariant, b.Host, b.What)
 }
 
-// broken records the first violation.
-func (w *World) broken(i Invariant, h *Host, format string, args ...any) {
+// recordViolation records the first violation.
+func (w *World) recordViolation(i Invariant, h *Host, format string, args ...any) {
 	name := "-"
 	if h != nil {
 		name = h.name
 	}
 	if w.err == nil {
-		w.err = &Broken{i, name, time.Duration(w.now), fmt.Sprintf(format, args...)}
+		w.err = &Violation{i, name, time.Duration(w.now), fmt.Sprintf(format, args...)}
 	}
 }
 
 // failf records a violation that has no name of its own.
-func (w *World) failf(format string, args ...any) { w.broken(Conduct, nil, format, args...) }
+func (w *World) failf(format string, args ...any) { w.recordViolation(Conduct, nil, format, args...) }
 
-// Broken returns the first violation, nil if there is none.
-func (w *World) Broken() *Broken { return w.err }
+// Violation returns the first violation, nil if there is none.
+func (w *World) Violation() *Violation { return w.err }

@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// bulk is a world with one session over a perfect network, for measuring.
-type bulk struct {
+// bulkWrites is a world with one session over a perfect network, for measuring.
+type bulkWrites struct {
 	*World
 	c        *conn
 	qa, qb   *qp
@@ -21,26 +21,26 @@ type bulk struct {
 	done     int
 }
 
-func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.Config)) *bulk {
+func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.Config)) *bulkWrites {
 	return newBulkOf(t, ofIPv4, size, link, configure)
 }
 
 // Seeds of worlds of IPv4 and of IPv6 alone.
 const ofIPv4, ofIPv6 = 3, 1
 
-func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configure func(*assoc.Config)) *bulk {
+func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configure func(*assoc.Config)) *bulkWrites {
 	w := New(seed)
-	w.weather = weather{next: rawio.Never}
+	w.weather = mtuChanges{next: rawio.Never}
 	if w.mtu = 1480; link.MTU > 0 {
 		w.mtu = link.MTU - 20
 	}
-	w.net.Connect(w.a.addr(), w.b.addr(), link)
+	w.net.Connect(w.a.connectAddr(), w.b.connectAddr(), link)
 	for _, h := range []*Host{w.a, w.b} {
 		if configure != nil {
 			configure(&h.cfg)
 		}
 	}
-	b := &bulk{World: w, qa: w.a.newQP(64, 1, 1, 1), qb: w.b.newQP(64, 1, 1, 1)}
+	b := &bulkWrites{World: w, qa: w.a.newQP(64, 1, 1, 1), qb: w.b.newQP(64, 1, 1, 1)}
 	for _, q := range []*qp{b.qa, b.qb} {
 		q.onSent = func(wc rdmap.WC) {
 			if wc.Status != rdmap.StatusSuccess {
@@ -52,15 +52,15 @@ func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configur
 	}
 	w.serves = func([]byte) *qp { return b.qb }
 	must.OK(t, w.b.node.EP.Listen(port, &w.b.cfg))
-	b.c = w.a.connect(w.b)
+	b.c = w.a.startAssoc(w.b)
 	b.c.Pump()
-	w.run("setup", func() bool { return b.c.up })
+	w.runUntil("setup", func() bool { return b.c.up })
 	s := must.Get(b.c.mux.Open(w.now, -1, b.qa.core.Stream(), nil))(t)
-	b.qa.bind(b.c, s)
+	b.qa.bindSession(b.c, s)
 	b.c.Pump()
-	w.run("session", func() bool { return b.qa.core.State() == rdmap.StateRTS })
-	b.src, b.dst = w.a.mem.alloc(size), w.b.mem.alloc(size)
-	from, to := b.src.register(0, 0, 0), b.dst.register(ddp.RemoteWrite, 0, 0)
+	w.runUntil("session", func() bool { return b.qa.core.State() == rdmap.StateRTS })
+	b.src, b.dst = w.a.mem.allocArea(size), w.b.mem.allocArea(size)
+	from, to := b.src.newRegion(0, 0, 0), b.dst.newRegion(ddp.RemoteWrite, 0, 0)
 	b.wr = rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{{LKey: from.STag(), Len: uint32(size)}},
 		RemoteSTag: to.STag()}
 	if w.err != nil {
@@ -69,8 +69,8 @@ func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configur
 	return b
 }
 
-// write carries out one RDMA Write from the posting to the completion.
-func (b *bulk) write() {
+// writeOnce carries out one RDMA Write from the posting to the completion.
+func (b *bulkWrites) writeOnce() {
 	want := b.done + 1
 	if err := b.qa.core.PostSend(&b.wr); err != nil {
 		b.failf("post: %v", err)

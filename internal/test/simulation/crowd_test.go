@@ -18,49 +18,49 @@ import (
 func TestThousandsOfSessions(t *testing.T) {
 	const streams, size, told = 3000, 100, 8
 	w := New(7)
-	w.weather = weather{next: rawio.Never}
-	c := &crowd{World: w, t: t}
+	w.weather = mtuChanges{next: rawio.Never}
+	c := &manySessions{World: w, t: t}
 	link := simnet.Params{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.01,
 		Reorder:      0.05,
 		ReorderDelay: 5 * time.Millisecond, MTU: 1500}
 	w.mtu = 1480
-	w.net.Connect(w.a.addr(), w.b.addr(), link)
+	w.net.Connect(w.a.connectAddr(), w.b.connectAddr(), link)
 	for _, h := range []*Host{w.a, w.b} {
 		h.cfg.OutStreams, h.cfg.InStreams = streams, streams
 	}
 	must.OK(t, w.b.node.EP.Listen(port, &w.b.cfg))
 	w.serves = func(private []byte) *qp { return c.guests[binary.BigEndian.Uint16(private)].b }
-	w.connect()
-	w.run("setup", func() bool { return w.conn.up })
+	w.connectHosts()
+	w.runUntil("setup", func() bool { return w.conn.up })
 	var areas [][3]area
 	for range streams {
-		areas = append(areas, [3]area{w.a.mem.alloc(size), w.b.mem.alloc(size), w.b.mem.alloc(told)})
+		areas = append(areas, [3]area{w.a.mem.allocArea(size), w.b.mem.allocArea(size), w.b.mem.allocArea(told)})
 	}
 	for round := range 2 {
 		c.guests = c.guests[:0]
 		for i, x := range areas {
-			x[0].fill()
-			g := c.invite(x[0], x[1], x[2])
+			x[0].fillRandom()
+			g := c.addSession(x[0], x[1], x[2])
 			c.guests = append(c.guests, g)
 			s, err := w.conn.mux.Open(w.now, i, g.a.core.Stream(), binary.BigEndian.AppendUint16(nil, uint16(i)))
-			c.must(err)
-			g.a.bind(w.conn, s)
+			c.mustSucceed(err)
+			g.a.bindSession(w.conn, s)
 			if i%100 == 0 {
 				w.conn.Pump()
 			}
 		}
 		w.conn.Pump()
-		c.await("setup of the sessions", func(g *guest) bool {
+		c.awaitGuests("setup of the sessions", func(g *crowdSession) bool {
 			return g.a.core.State() == rdmap.StateRTS && g.b.core.State() == rdmap.StateRTS
 		})
-		a, b := w.conn.mux.Sessions(), w.b.conn().mux.Sessions()
+		a, b := w.conn.mux.Sessions(), w.b.currentConn().mux.Sessions()
 		must.That(t, a == streams && b == streams, "round %d: %d and %d sessions at once, want %d", round, a, b,
 			streams)
 		for i, g := range c.guests {
-			c.speak(g)
+			c.postWriteAndSend(g)
 			if i == streams/2 {
 				w.conn.Pump()
-				w.setMTU(w.a.addr(), w.b.addr(), []int{576, 1280}[round], 64)
+				w.setMTU(w.a.connectAddr(), w.b.connectAddr(), []int{576, 1280}[round], 64)
 			}
 		}
 		for i, g := range c.guests {
@@ -69,7 +69,9 @@ func TestThousandsOfSessions(t *testing.T) {
 			}
 		}
 		w.conn.Pump()
-		c.await("the work", func(g *guest) bool { return g.a.over && g.b.over || g.sent == 1 && g.told == 1 })
+		c.awaitGuests("the work", func(g *crowdSession) bool {
+			return g.a.over && g.b.over || g.sent == 1 && g.told == 1
+		})
 		for i, g := range c.guests {
 			aborted := i%3 == 0
 			must.That(t, aborted == (g.failed != nil) && (aborted || g.told == 1),
@@ -77,11 +79,11 @@ func TestThousandsOfSessions(t *testing.T) {
 			g.a.core.Close()
 		}
 		w.conn.Pump()
-		c.await("the end", func(g *guest) bool { return g.a.over && g.b.over })
-		a, b = w.conn.mux.Sessions(), w.b.conn().mux.Sessions()
+		c.awaitGuests("the end", func(g *crowdSession) bool { return g.a.over && g.b.over })
+		a, b = w.conn.mux.Sessions(), w.b.currentConn().mux.Sessions()
 		must.That(t, a == 0 && b == 0, "round %d: %d and %d sessions are left", round, a, b)
-		w.net.Connect(w.a.addr(), w.b.addr(), link)
+		w.net.Connect(w.a.connectAddr(), w.b.connectAddr(), link)
 	}
-	n := w.b.conn().mux.Stats().Violations
+	n := w.b.currentConn().mux.Stats().Violations
 	check.That(t, n == 0 && w.conn.down == nil, "%d violations, association %v", n, w.conn.down)
 }

@@ -9,7 +9,7 @@
 //
 // # Worlds
 //
-// A [World] joins two [Host]s on a [Ground], which is virtual time and a rawio/simnet network
+// A [World] joins two [Host]s in an [Env], which is virtual time and a rawio/simnet network
 // between [Node]s. Its loop plays the part that the shells sctp and rdma play in production, with
 // the same cores.
 //

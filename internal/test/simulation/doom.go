@@ -8,52 +8,52 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// doom ends the association of a world in the middle of everything. Afterwards the hosts set up
+// assocKiller ends the association of a world in the middle of everything. Afterwards the hosts set up
 // another one and go on.
-type doom struct {
+type assocKiller struct {
 	at   rawio.Time // when it strikes, or looks again
 	on   bool       // it has struck, and is not made good yet
 	cut  bool       // the network is
 	heal rawio.Time // when the network comes back
 }
 
-// begin draws whether and when.
-func (d *doom) begin(w *World) {
+// drawKill draws whether and when.
+func (d *assocKiller) drawKill(w *World) {
 	d.at = rawio.Never
 	if w.fate == nil && w.rand.IntN(6) == 0 {
 		d.at = w.now.Add(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
 	}
 }
 
-func (d *doom) act(w *World) {
+func (d *assocKiller) actDue(w *World) {
 	switch {
 	case w.now < d.at:
 	case !d.on:
 		d.on = true
-		d.strike(w)
-	case d.cut && (w.now >= d.heal || w.apart()):
+		d.killAssoc(w)
+	case d.cut && (w.now >= d.heal || w.allAssocsGone()):
 		d.cut = false
-		w.net.Heal(w.a.addr(), w.b.addr())
+		w.net.Heal(w.a.connectAddr(), w.b.connectAddr())
 		d.at = w.now.Add(time.Second)
-	case w.apart(): // the associations are no more
+	case w.allAssocsGone(): // the associations are no more
 		d.on, d.at = false, rawio.Never
 		w.seen.Losses++
 		w.sessions += len(w.lanes)
 		w.ops += 10
-		w.connect()
-	case d.heal > 0 && w.now >= d.heal.Add(10*time.Minute) && w.conn.down == nil && w.b.conn().down == nil:
+		w.connectHosts()
+	case d.heal > 0 && w.now >= d.heal.Add(10*time.Minute) && w.conn.down == nil && w.b.currentConn().down == nil:
 		d.on, d.at = false, rawio.Never // both have survived it
 	default:
 		d.at = w.now.Add(time.Second)
 	}
 }
 
-// strike is the end: one side aborts, or the network is cut, for good or for a while.
-func (d *doom) strike(w *World) {
+// killAssoc is the end: one side aborts, or the network is cut, for good or for a while.
+func (d *assocKiller) killAssoc(w *World) {
 	d.at = w.now.Add(time.Second)
 	switch k := w.rand.IntN(4); k {
 	case 0, 1:
-		c := []*Host{w.a, w.b}[k].conn()
+		c := []*Host{w.a, w.b}[k].currentConn()
 		c.a.Abort(c.h.node.Time(), []byte("doom"))
 		c.Pump()
 	default:
@@ -61,19 +61,19 @@ func (d *doom) strike(w *World) {
 		if k == 3 {
 			d.heal = w.now.Add(time.Duration(w.rand.IntN(60_000)) * time.Millisecond)
 		}
-		w.net.Partition(w.a.addr(), w.b.addr())
+		w.net.Partition(w.a.connectAddr(), w.b.connectAddr())
 	}
 }
 
 // apart: no association is left on either side.
-func (w *World) apart() bool { return w.conn.down != nil && w.b.conn().down != nil }
+func (w *World) allAssocsGone() bool { return w.conn.down != nil && w.b.currentConn().down != nil }
 
-// lost takes the end of an association. Requests of all its sessions may end with it.
-func (w *World) lost(c *conn) {
+// assocLost takes the end of an association. Requests of all its sessions may end with it.
+func (w *World) assocLost(c *conn) {
 	switch {
 	case w.tenancy != nil:
-		w.tenancy.parted(w, c)
-	case errors.Is(c.down, assoc.ErrShutdown) && w.finishing, w.fate.excuses(c.down):
+		w.tenancy.assocParted(w, c)
+	case errors.Is(c.down, assoc.ErrShutdown) && w.finishing, w.fate.isExcused(c.down):
 	case w.doom.on:
 		w.cutOff()
 	default:
@@ -81,8 +81,8 @@ func (w *World) lost(c *conn) {
 	}
 }
 
-// rejected takes the peer's answer to a request for a session.
-func (w *World) rejected(q *qp, err error) {
+// sessionRejected takes the peer's answer to a request for a session.
+func (w *World) sessionRejected(q *qp, err error) {
 	for _, n := range w.lanes {
 		if n.active != nil && n.active.q == q && (n.refuse || w.tenancy != nil && n.end.begun) {
 			return

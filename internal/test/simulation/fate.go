@@ -10,9 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// fate decides when the networks of a world with two of them fail and return. A nil fate does
+// linkFailures decides when the networks of a world with two of them fail and return. A nil fate does
 // nothing.
-type fate struct {
+type linkFailures struct {
 	rand  *simnet.Rand
 	down  [2]bool
 	until [2]rawio.Time // when each changes next
@@ -24,26 +24,26 @@ type fate struct {
 // of its own, that fail and return while the hosts work.
 func NewMultihomed(seed uint64) *World {
 	w := New(seed)
-	f := &fate{rand: simnet.NewRand(seed ^ 0x66617465)}
+	f := &linkFailures{rand: simnet.NewRand(seed ^ 0x66617465)}
 	w.fate = f
 	for i, h := range []*Host{w.a, w.b} {
 		h.node.AddAddr(w.home.second[i])
 		h.cfg.LocalAddrs = h.node.Addrs
-		h.configure(f.rand)
+		h.drawLimits(f.rand)
 	}
-	mtu := least(w.home.second[0], w.mtu+20)
-	w.net.SetLink(w.a.node.Addrs[1], w.b.node.Addrs[1], w.path(mtu))
-	w.net.SetLink(w.b.node.Addrs[1], w.a.node.Addrs[1], w.path(mtu))
+	mtu := leastMTU(w.home.second[0], w.mtu+20)
+	w.net.SetLink(w.a.node.Addrs[1], w.b.node.Addrs[1], w.drawPath(mtu))
+	w.net.SetLink(w.b.node.Addrs[1], w.a.node.Addrs[1], w.drawPath(mtu))
 	for k := range 2 {
 		f.good[k][0], _ = w.net.Link(w.a.node.Addrs[k], w.b.node.Addrs[k])
 		f.good[k][1], _ = w.net.Link(w.b.node.Addrs[k], w.a.node.Addrs[k])
-		f.until[k] = f.after(0, time.Second)
+		f.until[k] = f.drawAfter(0, time.Second)
 	}
 	return w
 }
 
-// configure draws the limits that decide how paths fail.
-func (h *Host) configure(r *simnet.Rand) {
+// drawLimits draws the limits that decide how paths fail.
+func (h *Host) drawLimits(r *simnet.Rand) {
 	c := &h.cfg
 	c.PathMaxRetrans = 1 + r.IntN(5)
 	c.PotentiallyFailedMaxRetrans = r.IntN(3) * r.IntN(2)
@@ -59,21 +59,21 @@ func (h *Host) configure(r *simnet.Rand) {
 	c.HBMaxBurst = 1 + r.IntN(3)
 }
 
-// after draws a time after now, at most that long.
-func (f *fate) after(now rawio.Time, most time.Duration) rawio.Time {
+// drawAfter draws a time after now, at most that long.
+func (f *linkFailures) drawAfter(now rawio.Time, most time.Duration) rawio.Time {
 	return now.Add(time.Duration(f.rand.IntN(int(most/time.Microsecond))+1) * time.Microsecond)
 }
 
-func (f *fate) next() rawio.Time {
+func (f *linkFailures) nextAt() rawio.Time {
 	if f == nil {
 		return rawio.Never
 	}
 	return min(f.until[0], f.until[1])
 }
 
-// act lets a network fail or return: wholly, or in one direction only. Both are out together for a
+// actDue lets a network fail or return: wholly, or in one direction only. Both are out together for a
 // short time at most. Now and then a host gets another primary path.
-func (f *fate) act(w *World) {
+func (f *linkFailures) actDue(w *World) {
 	if f == nil {
 		return
 	}
@@ -94,24 +94,24 @@ func (f *fate) act(w *World) {
 		}
 		w.net.SetLink(a, b, lost[0])
 		w.net.SetLink(b, a, lost[1])
-		f.until[k] = f.after(w.now, []time.Duration{200 * time.Millisecond, 2 * time.Second,
+		f.until[k] = f.drawAfter(w.now, []time.Duration{200 * time.Millisecond, 2 * time.Second,
 			10 * time.Second}[f.rand.IntN(3)])
 		if f.down[0] && f.down[1] {
-			f.until[k] = f.after(w.now, 2*time.Second)
+			f.until[k] = f.drawAfter(w.now, 2*time.Second)
 		}
-		f.prefer(w)
+		f.changePrimary(w)
 	}
 }
 
-// excuses says whether an association may end like that. Where networks differ in delay, one side's
+// isExcused says whether an association may end like that. Where networks differ in delay, one side's
 // last packets can come to the other when that has ended already. Its answer to them, ABORT,
 // overtakes its SHUTDOWN COMPLETE.
-func (f *fate) excuses(end error) bool {
+func (f *linkFailures) isExcused(end error) bool {
 	return f != nil && errors.Is(end, syscall.ECONNRESET)
 }
 
-// prefer may change a primary path.
-func (f *fate) prefer(w *World) {
+// changePrimary may change a primary path.
+func (f *linkFailures) changePrimary(w *World) {
 	h, peer := w.a, w.b
 	if f.rand.IntN(2) == 0 {
 		h, peer = peer, h

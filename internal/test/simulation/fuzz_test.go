@@ -24,14 +24,14 @@ func FuzzWorld(f *testing.F) {
 		w.ops, w.sessions = min(w.ops, 30), min(w.sessions, 2) // short stories, but many
 		w.rand.Play(choices)
 		var good [2]simnet.Params
-		good[0], _ = w.net.Link(w.a.addr(), w.b.addr())
-		good[1], _ = w.net.Link(w.b.addr(), w.a.addr())
+		good[0], _ = w.net.Link(w.a.connectAddr(), w.b.connectAddr())
+		good[1], _ = w.net.Link(w.b.connectAddr(), w.a.connectAddr())
 		at := time.Duration(0)
 		for n := 0; len(troubles) >= 4 && n < maxTroubles; n++ {
 			b := troubles[:4]
 			troubles = troubles[4:]
 			at += time.Duration(b[0]) * 20 * time.Millisecond
-			w.after(at, func() { w.trouble(b, good) })
+			w.scheduleAfter(at, func() { w.injectFault(b, good) })
 			at += time.Duration(b[2]) * 10 * time.Millisecond
 		}
 		err := w.Run()

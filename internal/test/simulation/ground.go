@@ -8,46 +8,46 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// Ground is what nodes share: virtual time, the network between them, and what is to be done at
+// Env is what nodes share: virtual time, the network between them, and what is to be done at
 // some time.
-type Ground struct {
+type Env struct {
 	net    *simnet.Net
 	now    rawio.Time
 	events uint64
 	pkt    rawio.Packet // being handled
 	nodes  []*Node
 	at     map[netip.Addr]*Node
-	later  agenda
+	later  eventQueue
 
 	// Arrive, where it is set, takes each packet in place of the node that has the address it is
 	// for.
 	Arrive func(to netip.Addr, p *rawio.Packet)
 }
 
-// NewGround returns a ground without nodes. The seed decides what the network does to packets.
-func NewGround(seed uint64) *Ground {
-	return &Ground{net: simnet.New(seed), at: make(map[netip.Addr]*Node)}
+// NewEnv returns a ground without nodes. The seed decides what the network does to packets.
+func NewEnv(seed uint64) *Env {
+	return &Env{net: simnet.New(seed), at: make(map[netip.Addr]*Node)}
 }
 
 // Net returns the network.
-func (g *Ground) Net() *simnet.Net { return g.net }
+func (g *Env) Net() *simnet.Net { return g.net }
 
 // Now returns the virtual time.
-func (g *Ground) Now() rawio.Time { return g.now }
+func (g *Env) Now() rawio.Time { return g.now }
 
 // Events returns how often time has stood still for something.
-func (g *Ground) Events() uint64 { return g.events }
+func (g *Env) Events() uint64 { return g.events }
 
 // NodeAt returns the node that has an address, nil if there is none.
-func (g *Ground) NodeAt(a netip.Addr) *Node { return g.at[a] }
+func (g *Env) NodeAt(a netip.Addr) *Node { return g.at[a] }
 
 // After has do called when d has passed.
-func (g *Ground) After(d time.Duration, do func()) { g.later.push(g.now.Add(d), do) }
+func (g *Env) After(d time.Duration, do func()) { g.later.pushEvent(g.now.Add(d), do) }
 
 // Step goes on to the next thing that happens, at the latest until, and does it. It returns false
 // when nothing ever will.
-func (g *Ground) Step(until rawio.Time) bool {
-	next := min(g.net.NextArrival(), g.later.next(), until)
+func (g *Env) Step(until rawio.Time) bool {
+	next := min(g.net.NextArrival(), g.later.nextAt(), until)
 	for _, n := range g.nodes {
 		next = min(next, n.nextTimeout())
 	}
@@ -70,16 +70,16 @@ func (g *Ground) Step(until rawio.Time) bool {
 		g.pkt.Release()
 	}
 	for _, n := range g.nodes {
-		n.timeouts()
+		n.runTimers()
 	}
-	for g.later.next() <= g.now {
-		g.later.pop()()
+	for g.later.nextAt() <= g.now {
+		g.later.popEvent()()
 	}
 	return true
 }
 
-// agenda is a binary heap of what is to be done, earliest first.
-type agenda struct {
+// eventQueue is a binary heap of what is to be done, earliest first.
+type eventQueue struct {
 	heap []timer
 	seq  uint64
 }
@@ -91,28 +91,28 @@ type timer struct {
 	do  func()
 }
 
-func (a *agenda) before(i, j int) bool {
+func (a *eventQueue) isBefore(i, j int) bool {
 	x, y := &a.heap[i], &a.heap[j]
 	return x.at < y.at || x.at == y.at && x.seq < y.seq
 }
 
-// next returns when there is something to do.
-func (a *agenda) next() rawio.Time {
+// nextAt returns when there is something to do.
+func (a *eventQueue) nextAt() rawio.Time {
 	if len(a.heap) == 0 {
 		return rawio.Never
 	}
 	return a.heap[0].at
 }
 
-func (a *agenda) push(at rawio.Time, do func()) {
+func (a *eventQueue) pushEvent(at rawio.Time, do func()) {
 	a.seq++
 	a.heap = append(a.heap, timer{at, a.seq, do})
-	for i := len(a.heap) - 1; i > 0 && a.before(i, (i-1)/2); i = (i - 1) / 2 {
+	for i := len(a.heap) - 1; i > 0 && a.isBefore(i, (i-1)/2); i = (i - 1) / 2 {
 		a.heap[i], a.heap[(i-1)/2] = a.heap[(i-1)/2], a.heap[i]
 	}
 }
 
-func (a *agenda) pop() func() {
+func (a *eventQueue) popEvent() func() {
 	do, last := a.heap[0].do, len(a.heap)-1
 	a.heap[0] = a.heap[last]
 	a.heap[last] = timer{}
@@ -122,10 +122,10 @@ func (a *agenda) pop() func() {
 		if c >= last {
 			return do
 		}
-		if c+1 < last && a.before(c+1, c) {
+		if c+1 < last && a.isBefore(c+1, c) {
 			c++
 		}
-		if !a.before(c, i) {
+		if !a.isBefore(c, i) {
 			return do
 		}
 		a.heap[i], a.heap[c] = a.heap[c], a.heap[i]

@@ -26,23 +26,23 @@ type Host struct {
 
 	outOfOrder int // ddpadapt.Config.MaxOutOfOrder
 	nextStream ddp.StreamID
-	tally      *tally
+	tally      *sharedCounter
 }
 
-// conn returns the association that there is now, or was last. A tenant's B may have none.
-func (h *Host) conn() *conn {
+// currentConn returns the association that there is now, or was last. A tenant's B may have none.
+func (h *Host) currentConn() *conn {
 	switch {
 	case h.w.tenancy == nil:
 		return h.conns[len(h.conns)-1]
 	case h == h.w.a:
 		return h.w.conn
 	}
-	return h.w.partner()
+	return h.w.peerConn()
 }
 
-// linked reports whether both hosts have an association.
-func (w *World) linked() bool {
-	a, b := w.conn, w.b.conn()
+// bothConnected reports whether both hosts have an association.
+func (w *World) bothConnected() bool {
+	a, b := w.conn, w.b.currentConn()
 	return a.up && a.down == nil && b != nil && b.up && b.down == nil
 }
 
@@ -66,24 +66,24 @@ func newHost(w *World, n *Node) *Host {
 	return h
 }
 
-// addr is where others connect to.
-func (h *Host) addr() netip.Addr { return h.node.Addrs[0] }
+// connectAddr is where others connect to.
+func (h *Host) connectAddr() netip.Addr { return h.node.Addrs[0] }
 
-// connect starts an association with the other host.
-func (h *Host) connect(to *Host) *conn {
+// startAssoc starts an association with the other host.
+func (h *Host) startAssoc(to *Host) *conn {
 	udp := h.w.udp
-	a, err := h.node.EP.Connect(h.node.Time(), &h.cfg, h.w.local, netip.AddrPortFrom(h.addr(), udp),
-		[]netip.AddrPort{netip.AddrPortFrom(to.addr(), udp)}, h.w.port)
+	a, err := h.node.EP.Connect(h.node.Time(), &h.cfg, h.w.local, netip.AddrPortFrom(h.connectAddr(), udp),
+		[]netip.AddrPort{netip.AddrPortFrom(to.connectAddr(), udp)}, h.w.port)
 	if err != nil {
 		h.w.failf("connect: %v", err)
 		return nil
 	}
-	c := h.adopt(a, true)
+	c := h.addConn(a, true)
 	h.node.Add(c)
 	return c
 }
 
-func (h *Host) adopt(a *assoc.Assoc, initiator bool) *conn {
+func (h *Host) addConn(a *assoc.Assoc, initiator bool) *conn {
 	c := &conn{h: h, a: a}
 	c.mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxOutOfOrder: h.outOfOrder})
 	a.Owner = c
@@ -107,7 +107,7 @@ func (c *conn) Pump() {
 			if !ok {
 				break
 			}
-			c.event(now, ev)
+			c.handleEvent(now, ev)
 		}
 		left := c.mux.HandleReceived(now)
 		for _, q := range c.closing {
@@ -121,7 +121,7 @@ func (c *conn) Pump() {
 				break
 			}
 			busy = true
-			c.session(now, ev)
+			c.handleSession(now, ev)
 		}
 		more := c.h.node.Transmit(c.a) || left
 		flushing := c.flushing
@@ -136,7 +136,7 @@ func (c *conn) Pump() {
 	}
 }
 
-func (c *conn) event(now rawio.Time, ev assoc.Event) {
+func (c *conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	switch ev.Kind {
 	case assoc.EventUp, assoc.EventRestart:
 		c.up = true
@@ -146,30 +146,30 @@ func (c *conn) event(now rawio.Time, ev assoc.Event) {
 	case assoc.EventDown:
 		c.down = ev.Err
 		c.h.node.EP.Remove(c.a)
-		c.h.w.lost(c)
+		c.h.w.assocLost(c)
 	}
 	c.mux.HandleEvent(now, ev)
 }
 
-func (c *conn) session(now rawio.Time, ev ddpadapt.Event) {
+func (c *conn) handleSession(now rawio.Time, ev ddpadapt.Event) {
 	if ev.Session == nil {
 		return
 	}
 	q, _ := ev.Session.Owner.(*qp)
 	switch ev.Kind {
 	case ddpadapt.EventInitiate:
-		if q = c.h.w.serve(c, ev.Private); q == nil {
+		if q = c.h.w.serveSession(c, ev.Private); q == nil {
 			if err := ev.Session.Reject(now, nil); err != nil {
 				c.h.w.failf("%s: reject: %v", c.h.name, err)
 			}
 			return
 		}
-		q.bind(c, ev.Session)
-		q.initiated(now, ev)
+		q.bindSession(c, ev.Session)
+		q.sessionInitiated(now, ev)
 	case ddpadapt.EventAccepted:
-		q.accepted(ev)
+		q.sessionAccepted(ev)
 	case ddpadapt.EventRejected:
-		c.h.w.rejected(q, ev.Err)
+		c.h.w.sessionRejected(q, ev.Err)
 	case ddpadapt.EventEnded, ddpadapt.EventDown:
 		if q != nil {
 			q.over = true
@@ -185,7 +185,7 @@ type qp struct {
 	conn    *conn
 	session *ddpadapt.Session
 	over    bool
-	setup   setup
+	setup   sessionSetup
 
 	onSent, onReceived func(rdmap.WC)
 	onFailed           func(*rdmap.StreamError)
@@ -207,7 +207,7 @@ func (h *Host) newQP(send, recv int, ird, ord int) *qp {
 	return q
 }
 
-func (q *qp) bind(c *conn, s *ddpadapt.Session) {
+func (q *qp) bindSession(c *conn, s *ddpadapt.Session) {
 	q.conn, q.session = c, s
 	s.Owner = q
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// sent judges a completion of the send queue: in order, each signalled request once, and none in
+// sendCompleted judges a completion of the send queue: in order, each signalled request once, and none in
 // error before the end has begun; a success never behind an error.
-func (l *load) sent(wc rdmap.WC) {
-	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.Opcode))
+func (l *workload) sendCompleted(wc rdmap.WC) {
+	l.w.mixIntoHash(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.Opcode))
 	bad := wc.Status != rdmap.StatusSuccess
 	if bad && !l.end.begun || !bad && l.flushed {
 		l.w.failf("%s: %v %d completed with %v", l.q.h.name, wc.Opcode, wc.ID, wc.Status)
@@ -28,42 +28,42 @@ func (l *load) sent(wc rdmap.WC) {
 			l.w.failf("%s: completion %d is a %v, posted was a %v, signalled %v", l.q.h.name, wc.ID, wc.Opcode,
 				o.opcode, o.signaled)
 		case own && bad:
-			l.fail(o)
+			l.failOp(o)
 		case own:
-			l.complete(&o, &wc)
+			l.completeOp(&o, &wc)
 		case o.signaled:
-			l.w.broken(Order, l.q.h, "completion of request %d before that of %d", wc.ID, o.id)
+			l.w.recordViolation(Order, l.q.h, "completion of request %d before that of %d", wc.ID, o.id)
 		default:
-			l.complete(&o, nil)
+			l.completeOp(&o, nil)
 		}
 		if own {
 			l.next = l.w.now
 			return
 		}
 	}
-	l.w.broken(Twice, l.q.h, "completion of request %d", wc.ID)
+	l.w.recordViolation(Twice, l.q.h, "completion of request %d", wc.ID)
 }
 
-// complete judges what a request that succeeded has done. wc is its own completion, nil if it has
+// completeOp judges what a request that succeeded has done. wc is its own completion, nil if it has
 // none.
-func (l *load) complete(o *op, wc *rdmap.WC) {
+func (l *workload) completeOp(o *postedOp, wc *rdmap.WC) {
 	l.w.seen.Done++
 	switch o.opcode {
 	case rdmap.WCRead:
-		o.sink.settle(o.want, "read")
-		l.room.sink.give(o.sink)
+		o.sink.expectExactly(o.want, "read")
+		l.room.sink.giveBack(o.sink)
 	case rdmap.WCAtomic:
-		o.answered(l.w, wc)
+		o.checkAnswer(l.w, wc)
 	}
 	// A stream that ends acknowledges what it does not place any more.
 	e := l.end
 	placed := !e.begun && !e.revoked && e.violation == nil
-	if x := o.write; x != nil && placed && !x.settled && !bytes.Equal(x.to.bytes(), x.want) &&
-		!bytes.Equal(x.to.bytes(), x.later) {
-		l.w.broken(Lost, l.q.h, "write %d is complete, so acknowledged, but not in place", o.id)
+	if x := o.write; x != nil && placed && !x.settled && !bytes.Equal(x.to.actualBytes(), x.want) &&
+		!bytes.Equal(x.to.actualBytes(), x.later) {
+		l.w.recordViolation(Lost, l.q.h, "write %d is complete, so acknowledged, but not in place", o.id)
 	}
-	if m := o.sent; m != nil && placed && !m.delivered && !bytes.Equal(m.into.bytes()[:len(m.want)], m.want) {
-		l.w.broken(Lost, l.q.h, "send %d is complete, so acknowledged, but not in place", o.id)
+	if m := o.sent; m != nil && placed && !m.delivered && !bytes.Equal(m.into.actualBytes()[:len(m.want)], m.want) {
+		l.w.recordViolation(Lost, l.q.h, "send %d is complete, so acknowledged, but not in place", o.id)
 	}
 	if o.src.n >= 0 {
 		l.finished = append(l.finished, o.src)
@@ -73,11 +73,11 @@ func (l *load) complete(o *op, wc *rdmap.WC) {
 	}
 }
 
-// fail takes a request that ended with its session. Nobody knows whether it was carried out; but
+// failOp takes a request that ended with its session. Nobody knows whether it was carried out; but
 // its memory is the user's again, who changes it at once.
-func (l *load) fail(o op) {
+func (l *workload) failOp(o postedOp) {
 	if o.src.n >= 0 {
-		o.src.fill()
+		o.src.fillRandom()
 	}
 	if o.tally != nil {
 		o.tally.maybe++
@@ -85,12 +85,12 @@ func (l *load) fail(o op) {
 	l.lost = append(l.lost, o)
 }
 
-// received judges a completion of the receive queue: receives in the order of posting, messages in
+// recvCompleted judges a completion of the receive queue: receives in the order of posting, messages in
 // the order of sending, once, whole, and everything written before them in place.
-func (l *load) received(wc rdmap.WC) {
-	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.ByteLen))
+func (l *workload) recvCompleted(wc rdmap.WC) {
+	l.w.mixIntoHash(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.ByteLen))
 	if len(l.recvs) == 0 || l.recvs[0] != wc.ID {
-		l.w.broken(Order, l.q.h, "receive %d completed, posted are %d", wc.ID, l.recvs)
+		l.w.recordViolation(Order, l.q.h, "receive %d completed, posted are %d", wc.ID, l.recvs)
 		return
 	}
 	l.recvs = l.recvs[1:]
@@ -103,7 +103,7 @@ func (l *load) received(wc rdmap.WC) {
 		return
 	}
 	if len(l.expect) == 0 || len(l.cut) > 0 {
-		l.w.broken(Twice, l.q.h, "a message that was not sent, or comes late")
+		l.w.recordViolation(Twice, l.q.h, "a message that was not sent, or comes late")
 		return
 	}
 	msg := l.expect[0]
@@ -118,11 +118,11 @@ func (l *load) received(wc rdmap.WC) {
 			l.q.h.name, wc, len(msg.want), msg.solicited, msg.inv != nil)
 		return
 	}
-	l.room.recv[wc.ID].settle(msg.want, "receive")
+	l.room.recv[wc.ID].expectExactly(msg.want, "receive")
 	for _, x := range msg.writes {
-		x.to.settle(x.want, "write")
+		x.to.expectExactly(x.want, "write")
 		x.settled = true
-		l.room.target.give(x.slot)
+		l.room.target.giveBack(x.slot)
 	}
 	if msg.inv != nil {
 		if wc.InvalidatedSTag != msg.inv.STag() || msg.inv.Valid() {
@@ -136,16 +136,16 @@ func (l *load) received(wc rdmap.WC) {
 	l.next = l.w.now
 }
 
-// failed takes the end of a stream by an error: a Terminate must be the one that is due. Nothing is
+// streamFailed takes the end of a stream by an error: a Terminate must be the one that is due. Nothing is
 // promised any more of a graceful end that wants for room, on either side, before it is done: all
 // outstanding requests complete in error (RFC 5041 section 6.2.2).
-func (l *load) failed(err *rdmap.StreamError) {
+func (l *workload) streamFailed(err *rdmap.StreamError) {
 	l.fault = err
 	t, e := err.Terminate, l.end
 	wanting := t == nil && l.outOfRoom(err)
 	ok := t == nil && e.begun || wanting
 	if t != nil {
-		ok = e.violation != nil && e.violation.is(t) || e.revoked && revocation(t)
+		ok = e.violation != nil && e.violation.isAnsweredBy(t) || e.revoked && isRevocation(t)
 	}
 	if !ok {
 		l.w.failf("%s: stream failed: %v; expected was %+v", l.q.h.name, err, *e)
@@ -159,33 +159,35 @@ func (l *load) failed(err *rdmap.StreamError) {
 // outOfRoom reports whether a stream has failed because a message found no room before its turn.
 // The message came in fragments, and so it is acknowledged. That is how
 // ddpadapt.Config.MaxOutOfOrder ends sessions over paths of a small MTU.
-func (l *load) outOfRoom(err *rdmap.StreamError) bool {
+func (l *workload) outOfRoom(err *rdmap.StreamError) bool {
 	var seq *ddpadapt.SequenceError
 	return l.q.h.outOfOrder > 0 && errors.As(err.Cause, &seq) && seq.Fault == ddpadapt.FaultWindowSSN
 }
 
-// revocation reports whether a Terminate says that an STag is no longer valid.
-func revocation(t *rdmap.Terminate) bool {
+// isRevocation reports whether a Terminate says that an STag is no longer valid.
+func isRevocation(t *rdmap.Terminate) bool {
 	return t.Layer == rdmap.LayerDDP && uint8(t.EType) == uint8(ddp.TypeTagged) && t.Code == ddp.CodeInvalidSTag ||
 		t.Layer == rdmap.LayerRDMA && t.EType == rdmap.RemoteProtection && t.Code == rdmap.CodeInvalidSTag
 }
 
-// retire is called when the session is over on both sides. Every request has completed, once and in
+// checkAllDone is called when the session is over on both sides. Every request has completed, once and in
 // order. What was not completed was carried out or not, octet by octet, and changes no more.
-func (l *load) retire() {
+func (l *workload) checkAllDone() {
 	for _, o := range l.posted {
 		if o.signaled || l.flushed {
-			l.w.broken(Lost, l.q.h, "the session is over, and request %d, a %v, has never completed", o.id, o.opcode)
+			l.w.recordViolation(Lost, l.q.h, "the session is over, and request %d, a %v, has never completed", o.id,
+				o.opcode)
 		}
-		l.complete(&o, nil) // only what fails completes without being asked
+		l.completeOp(&o, nil) // only what fails completes without being asked
 	}
 	if len(l.recvs) > 0 {
-		l.w.broken(Lost, l.q.h, "the session is over, and receives %d have never completed", l.recvs)
+		l.w.recordViolation(Lost, l.q.h, "the session is over, and receives %d have never completed", l.recvs)
 	}
 	if l.end.gracious == l && !l.end.revoked {
 		// Section 6.2: what it had posted is carried out.
 		if len(l.lost) > 0 || len(l.peer.expect) > 0 {
-			l.w.broken(Lost, l.q.h, "after a graceful end requests %v have failed, and %d messages are missing",
+			l.w.recordViolation(Lost, l.q.h,
+				"after a graceful end requests %v have failed, and %d messages are missing",
 				l.lost, len(l.peer.expect))
 		}
 	}
@@ -194,27 +196,27 @@ func (l *load) retire() {
 		if i < len(l.expect) {
 			want = l.expect[i].want
 		}
-		l.room.recv[id].absorb(want, nil, "receive that was cut off")
+		l.room.recv[id].acceptEither(want, nil, "receive that was cut off")
 	}
-	var writes []*write
+	var writes []*pendingWrite
 	for _, m := range l.expect {
 		writes = append(writes, m.writes...)
 	}
 	for _, x := range append(append(writes, l.peer.uncovered...), l.peer.effects...) {
 		if !x.settled {
-			x.to.absorb(x.want, x.later, "write that was cut off")
+			x.to.acceptEither(x.want, x.later, "write that was cut off")
 		}
 	}
 	for _, o := range l.lost {
 		if o.opcode == rdmap.WCRead {
-			o.sink.absorb(o.want, nil, "read that was cut off")
+			o.sink.acceptEither(o.want, nil, "read that was cut off")
 		}
 	}
-	l.words.end()
+	l.words.endSession()
 	for _, r := range l.regions {
 		if err := l.q.h.table.Deregister(r); err != nil && err != ddp.ErrNoSuchRegion {
 			l.w.failf("deregister: %v", err)
 		}
 	}
-	l.room.close()
+	l.room.closeBuffers()
 }

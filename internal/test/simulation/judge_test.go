@@ -23,8 +23,8 @@ func TestGracefulEndThatWantsForRoom(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := New(1)
-			end := new(ending)
-			var loads [2]*load
+			end := new(sessionEnd)
+			var loads [2]*workload
 			for i, h := range []*Host{w.a, w.b} {
 				h.outOfOrder = c.outOfOrder
 				loads[i] = newLoad(w, h.newQP(sendDepth, recvs, 1, 1), newRoom(h.mem, 256), end)
@@ -32,13 +32,13 @@ func TestGracefulEndThatWantsForRoom(t *testing.T) {
 			l := loads[0]
 			l.peer, loads[1].peer = loads[1], l
 			end.begun, end.gracious = true, l
-			l.lost = append(l.lost, op{id: 1, opcode: rdmap.WCSend, src: area{n: -1}})
-			loads[c.side].failed(&rdmap.StreamError{Cause: c.cause})
+			l.lost = append(l.lost, postedOp{id: 1, opcode: rdmap.WCSend, src: area{n: -1}})
+			loads[c.side].streamFailed(&rdmap.StreamError{Cause: c.cause})
 			for _, l := range loads {
 				l.recvs = nil
-				l.retire()
+				l.checkAllDone()
 			}
-			b := w.Broken()
+			b := w.Violation()
 			check.That(t, (b != nil) == c.lost && (!c.lost || b.Invariant == Lost), "%v", b)
 		})
 	}

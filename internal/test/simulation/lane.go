@@ -7,19 +7,19 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// lane is a succession of sessions, each with memory of its own while it lasts.
-type lane struct {
+// sessionSlot is a succession of sessions, each with memory of its own while it lasts.
+type sessionSlot struct {
 	w     *World
 	id    byte
-	rooms [2]*room
+	rooms [2]*sessionBuffers
 
-	loads   [2]*load // of hosts A and B; nil while there is no session
-	active  *load    // who asked for the session
-	number  uint16   // of the session
-	refuse  bool     // the passive side will reject it
+	loads   [2]*workload // of hosts A and B; nil while there is no session
+	active  *workload    // who asked for the session
+	number  uint16       // of the session
+	refuse  bool         // the passive side will reject it
 	started bool
 	ends    bool // it does not last to the end of the world
-	end     *ending
+	end     *sessionEnd
 	endAt   rawio.Time // when somebody ends the session; Never: it lasts
 }
 
@@ -30,7 +30,7 @@ var errAbort = errors.New("world: enough of this session")
 func (w *World) openLanes() {
 	w.makeLanes()
 	for _, n := range w.lanes {
-		n.open()
+		n.openSession()
 	}
 }
 
@@ -38,14 +38,14 @@ func (w *World) makeLanes() {
 	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
 	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
 	for i := range 1 + w.rand.IntN(3) {
-		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), endAt: rawio.Never,
-			rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
+		w.lanes = append(w.lanes, &sessionSlot{w: w, id: byte(i), endAt: rawio.Never,
+			rooms: [2]*sessionBuffers{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
 	}
 }
 
-// serve returns the QP that a session coming in by c is for. It is nil if the session is to be
+// serveSession returns the QP that a session coming in by c is for. It is nil if the session is to be
 // rejected: at times, and on a shared ground where packets of long ago have brought it about.
-func (w *World) serve(c *conn, private []byte) *qp {
+func (w *World) serveSession(c *conn, private []byte) *qp {
 	if w.serves != nil {
 		return w.serves(private)
 	}
@@ -67,10 +67,10 @@ func (w *World) serve(c *conn, private []byte) *qp {
 	return n.active.peer.q
 }
 
-// open starts a session, from either side.
-func (n *lane) open() {
+// openSession starts a session, from either side.
+func (n *sessionSlot) openSession() {
 	w := n.w
-	n.end, n.endAt, n.started, n.refuse = new(ending), rawio.Never, false, false
+	n.end, n.endAt, n.started, n.refuse = new(sessionEnd), rawio.Never, false, false
 	if n.ends = w.sessions > 0; n.ends { // others follow, so this one ends at any moment, at times before it has begun
 		w.sessions--
 		n.refuse = w.rand.IntN(16) == 0
@@ -90,19 +90,19 @@ func (n *lane) open() {
 	}
 	n.loads[0].peer, n.loads[1].peer = n.loads[1], n.loads[0]
 	n.active = n.loads[active]
-	w.gather()
-	c := hosts[active].conn()
+	w.gatherLoads()
+	c := hosts[active].currentConn()
 	w.opened++
 	n.number = w.opened
-	if _, err := c.open(n.active.q, []byte{n.id, byte(n.number >> 8), byte(n.number)}); err != nil {
+	if _, err := c.openSession(n.active.q, []byte{n.id, byte(n.number >> 8), byte(n.number)}); err != nil {
 		w.failf("open: %v", err)
 		return
 	}
 	c.Pump()
 }
 
-// gather lists the loads of all lanes.
-func (w *World) gather() {
+// gatherLoads lists the loads of all lanes.
+func (w *World) gatherLoads() {
 	w.loads = w.loads[:0]
 	for _, n := range w.lanes {
 		if n.loads[0] != nil {
@@ -111,9 +111,9 @@ func (w *World) gather() {
 	}
 }
 
-// over reports whether nothing of the session is left on either side. A passive side that was never
+// isOver reports whether nothing of the session is left on either side. A passive side that was never
 // asked has nothing once the active side is over, as all of its messages have arrived.
-func (n *lane) over() bool {
+func (n *sessionSlot) isOver() bool {
 	passive := n.active.peer.q
 	if n.active.q.over && passive.conn == nil && !passive.over {
 		n.end.begun = true
@@ -123,22 +123,22 @@ func (n *lane) over() bool {
 	return n.active.q.over && passive.over
 }
 
-// advance moves the lane on.
-func (n *lane) advance() {
+// advanceState moves the lane on.
+func (n *sessionSlot) advanceState() {
 	w := n.w
-	n.begin()
+	n.beginWork()
 	switch {
 	case w.err != nil || w.finishing:
 	case n.loads[0] == nil:
-		if w.linked() && (w.sessions > 0 || w.ops > 0) {
-			n.open()
+		if w.bothConnected() && (w.sessions > 0 || w.ops > 0) {
+			n.openSession()
 		}
-	case n.over():
-		n.retire()
-		n.advance()
+	case n.isOver():
+		n.retireSession()
+		n.advanceState()
 	case n.endAt <= w.now:
 		n.bringAbout()
-	case !n.started && n.loads[0].ready() && n.loads[1].ready():
+	case !n.started && n.loads[0].isReady() && n.loads[1].isReady():
 		n.started = true
 		for _, l := range n.loads {
 			l.checkDepths()
@@ -149,8 +149,8 @@ func (n *lane) advance() {
 	}
 }
 
-// retire takes leave of a session that is over.
-func (n *lane) retire() {
+// retireSession takes leave of a session that is over.
+func (n *sessionSlot) retireSession() {
 	seen := &n.w.seen
 	seen.Sessions++
 	a, b := n.loads[0], n.loads[1]
@@ -166,24 +166,24 @@ func (n *lane) retire() {
 		}
 	}
 	for _, l := range n.loads {
-		l.retire()
-		l.q.h.mem.check("after a session")
+		l.checkAllDone()
+		l.q.h.mem.checkMemory("after a session")
 	}
-	n.loads, n.endAt = [2]*load{}, rawio.Never
-	n.w.gather()
+	n.loads, n.endAt = [2]*workload{}, rawio.Never
+	n.w.gatherLoads()
 }
 
-// begin has each side work as soon as it may, be the other ready or not.
-func (n *lane) begin() {
+// beginWork has each side work as soon as it may, be the other ready or not.
+func (n *sessionSlot) beginWork() {
 	for _, l := range n.loads {
-		if l != nil && !l.working && l.ready() {
+		if l != nil && !l.working && l.isReady() {
 			l.working, l.next = true, n.w.now
 		}
 	}
 }
 
 // bringAbout ends the session, whatever it is in the middle of.
-func (n *lane) bringAbout() {
+func (n *sessionSlot) bringAbout() {
 	w := n.w
 	n.endAt = rawio.Never
 	l := n.loads[w.rand.IntN(2)]
@@ -199,15 +199,15 @@ func (n *lane) bringAbout() {
 			n.end.gracious = l
 		}
 		n.end.begun = true
-		l.close()
+		l.closeSession()
 	case k < 4 && l.peer.q.conn != nil: // both at once
 		n.end.begun, n.end.gracious = true, nil
-		l.close()
-		l.peer.close()
-	case k < 6 && n.started && l.ready() && l.fits(1) && !n.end.begun:
-		if w.rand.IntN(3) > 0 || !l.exhaust() {
-			all := l.violations()
-			l.violate(&all[w.rand.IntN(len(all))])
+		l.closeSession()
+		l.peer.closeSession()
+	case k < 6 && n.started && l.isReady() && l.hasRoomFor(1) && !n.end.begun:
+		if w.rand.IntN(3) > 0 || !l.exhaustReceives() {
+			all := l.possibleViolations()
+			l.breakRules(&all[w.rand.IntN(len(all))])
 		}
 	default:
 		n.end.begun, n.end.gracious = true, nil
@@ -216,18 +216,18 @@ func (n *lane) bringAbout() {
 	}
 }
 
-// close asks for a graceful end.
-func (l *load) close() {
+// closeSession asks for a graceful end.
+func (l *workload) closeSession() {
 	l.closing = true
 	l.q.core.Close()
 	l.q.conn.Pump()
 }
 
-// idle reports whether there is nothing left to do on the lane.
-func (n *lane) idle() bool {
+// isIdle reports whether there is nothing left to do on the lane.
+func (n *sessionSlot) isIdle() bool {
 	if n.loads[0] == nil {
 		return true
 	}
 	a, b := n.loads[0], n.loads[1]
-	return n.started && !n.ends && a.ready() && b.ready() && a.idle() && b.idle()
+	return n.started && !n.ends && a.isReady() && b.isReady() && a.isIdle() && b.isIdle()
 }

@@ -34,8 +34,8 @@ type area struct {
 	off, n int
 }
 
-// alloc takes n octets that border on nothing else in use.
-func (m *memory) alloc(n int) area {
+// allocArea takes n octets that border on nothing else in use.
+func (m *memory) allocArea(n int) area {
 	const guard = 16
 	a := area{m, m.end + guard, n}
 	m.end = a.off + n + guard
@@ -48,23 +48,23 @@ func (m *memory) alloc(n int) area {
 // allocAligned is alloc with the first octet at an address that is a multiple of 8.
 func (m *memory) allocAligned(n int) area {
 	m.end = (m.end + 7) &^ 7
-	return m.alloc(n)
+	return m.allocArea(n)
 }
 
-func (a area) sub(off, n int) area { return area{a.m, a.off + off, n} }
-func (a area) bytes() []byte       { return a.m.actual[a.off : a.off+a.n] }
-func (a area) expected() []byte    { return a.m.shadow[a.off : a.off+a.n] }
+func (a area) subArea(off, n int) area { return area{a.m, a.off + off, n} }
+func (a area) actualBytes() []byte     { return a.m.actual[a.off : a.off+a.n] }
+func (a area) expectedBytes() []byte   { return a.m.shadow[a.off : a.off+a.n] }
 
-// fill puts new random octets into a.
-func (a area) fill() {
-	a.m.w.rand.Read(a.bytes())
-	copy(a.expected(), a.bytes())
+// fillRandom puts new random octets into a.
+func (a area) fillRandom() {
+	a.m.w.rand.Read(a.actualBytes())
+	copy(a.expectedBytes(), a.actualBytes())
 }
 
-// open says that an operation may now write here.
-func (a area) open() { a.mark(true) }
+// allowWrites says that an operation may now write here.
+func (a area) allowWrites() { a.markLoose(true) }
 
-func (a area) mark(v bool) {
+func (a area) markLoose(v bool) {
 	for i := a.off; i < a.off+a.n; i++ {
 		if a.m.loose[i] &^= isLoose; v {
 			a.m.loose[i] = isLoose | wasLoose
@@ -77,39 +77,41 @@ const (
 	wasLoose             // one may have been
 )
 
-// settle says that the operation is complete and what it must have left here.
-func (a area) settle(want []byte, what string) {
-	a.mark(false)
-	if !bytes.Equal(a.bytes()[:len(want)], want) {
+// expectExactly says that the operation is complete and what it must have left here.
+func (a area) expectExactly(want []byte, what string) {
+	a.markLoose(false)
+	if !bytes.Equal(a.actualBytes()[:len(want)], want) {
 		i := 0
-		for a.bytes()[i] == want[i] {
+		for a.actualBytes()[i] == want[i] {
 			i++
 		}
-		a.m.w.broken(Octets, a.m.h, "%s: octet %d of %d is %#x, want %#x", what, i, len(want), a.bytes()[i], want[i])
+		a.m.w.recordViolation(Octets, a.m.h, "%s: octet %d of %d is %#x, want %#x", what, i, len(want),
+			a.actualBytes()[i], want[i])
 	}
-	copy(a.expected(), want)
-	rest := a.sub(len(want), a.n-len(want))
-	if !bytes.Equal(rest.bytes(), rest.expected()) {
-		a.m.w.broken(Outside, a.m.h, "%s: octets beyond the message changed", what)
+	copy(a.expectedBytes(), want)
+	rest := a.subArea(len(want), a.n-len(want))
+	if !bytes.Equal(rest.actualBytes(), rest.expectedBytes()) {
+		a.m.w.recordViolation(Outside, a.m.h, "%s: octets beyond the message changed", what)
 	}
 }
 
-// absorb takes what an operation that may not have been carried out has left here: of every octet
+// acceptEither takes what an operation that may not have been carried out has left here: of every octet
 // what was there before, or what the operation, or one behind it, was to write. Nothing may write
 // here any more.
-func (a area) absorb(want, later []byte, what string) {
-	b, old := a.bytes(), a.expected()
+func (a area) acceptEither(want, later []byte, what string) {
+	b, old := a.actualBytes(), a.expectedBytes()
 	for i := range b {
 		if b[i] != old[i] && (i >= len(want) || b[i] != want[i]) && (i >= len(later) || b[i] != later[i]) {
-			a.m.w.broken(Octets, a.m.h, "%s: octet %d of %d is %#x, which is neither old nor new", what, i, a.n, b[i])
+			a.m.w.recordViolation(Octets, a.m.h, "%s: octet %d of %d is %#x, which is neither old nor new", what, i,
+				a.n, b[i])
 		}
 	}
 	copy(old, b)
-	a.mark(false)
+	a.markLoose(false)
 }
 
-// check compares all memory but what operations under way may be changing.
-func (m *memory) check(when string) {
+// checkMemory compares all memory but what operations under way may be changing.
+func (m *memory) checkMemory(when string) {
 	const part = 1024
 	for at := 0; at < len(m.actual); at += part {
 		if !bytes.Equal(m.actual[at:at+part], m.shadow[at:at+part]) {
@@ -125,16 +127,17 @@ func (m *memory) checkPart(from, to int, when string) {
 			if m.loose[i]&wasLoose != 0 {
 				what = Revoked // or settled
 			}
-			m.w.broken(what, m.h, "%s: octet %d outside of every operation changed from %#x to %#x", when, i,
+			m.w.recordViolation(what, m.h, "%s: octet %d outside of every operation changed from %#x to %#x", when, i,
 				m.shadow[i], v)
 			return
 		}
 	}
 }
 
-// register makes a region of a.
-func (a area) register(access ddp.Access, base uint64, scope ddp.StreamID) *ddp.Region {
-	r, err := a.m.h.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(a.bytes()), Base: base, Access: access, Scope: scope})
+// newRegion makes a region of a.
+func (a area) newRegion(access ddp.Access, base uint64, scope ddp.StreamID) *ddp.Region {
+	r, err := a.m.h.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(a.actualBytes()), Base: base, Access: access,
+		Scope: scope})
 	if err != nil {
 		panic(err)
 	}

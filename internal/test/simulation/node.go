@@ -21,9 +21,9 @@ type Conn interface {
 	Gone() bool
 }
 
-// Node is a machine: an SCTP endpoint at some addresses of a Ground.
+// Node is a machine: an SCTP endpoint at some addresses of an Env.
 type Node struct {
-	g     *Ground
+	g     *Env
 	Name  string
 	Addrs []netip.Addr // the first of each family is that of packets without a source
 	EP    *endpoint.Endpoint
@@ -46,7 +46,7 @@ type Node struct {
 
 // NewNode puts a node on the ground. rand is the source of its secrets, mtu what its own links
 // carry of SCTP.
-func (g *Ground) NewNode(name string, rand io.Reader, mtu func(local, remote netip.Addr) int, addrs ...netip.Addr) *Node {
+func (g *Env) NewNode(name string, rand io.Reader, mtu func(local, remote netip.Addr) int, addrs ...netip.Addr) *Node {
 	n := &Node{g: g, Name: name, Addrs: addrs, tx: assoc.NewTxBatch(16), next: rawio.Never}
 	n.boot = func() *endpoint.Endpoint {
 		return endpoint.New(endpoint.Config{Rand: rand, Features: rawio.DontFragment | rawio.ECNField,
@@ -101,7 +101,7 @@ func (n *Node) Receive(p *rawio.Packet) {
 		a, isNew = n.EP.HandleUnmatched(now, p)
 		for more := true; more; {
 			more = n.EP.PollTransmit(now, n.tx)
-			n.send()
+			n.sendBatch()
 		}
 		if a == nil {
 			return
@@ -121,12 +121,12 @@ func (n *Node) Receive(p *rawio.Packet) {
 // there is more.
 func (n *Node) Transmit(a *assoc.Assoc) (more bool) {
 	more = a.PollTransmit(n.Time(), n.tx)
-	n.send()
+	n.sendBatch()
 	return more
 }
 
-// facing is the source of a packet without one: the first address of the family of its destination.
-func (n *Node) facing(to netip.Addr) netip.Addr {
+// sourceFor is the source of a packet without one: the first address of the family of its destination.
+func (n *Node) sourceFor(to netip.Addr) netip.Addr {
 	for _, a := range n.Addrs {
 		if a.Is4() == to.Is4() {
 			return a
@@ -135,12 +135,12 @@ func (n *Node) facing(to netip.Addr) netip.Addr {
 	return n.Addrs[0]
 }
 
-// send gives the batch to the network.
-func (n *Node) send() {
+// sendBatch gives the batch to the network.
+func (n *Node) sendBatch() {
 	for i := range n.tx.Pkts {
 		p := &n.tx.Pkts[i]
 		if !p.Local.IsValid() {
-			p.Local = netip.AddrPortFrom(n.facing(p.Remote.Addr()), p.Remote.Port())
+			p.Local = netip.AddrPortFrom(n.sourceFor(p.Remote.Addr()), p.Remote.Port())
 		}
 		if n.Out != nil {
 			n.Out(p)
@@ -166,8 +166,8 @@ func (n *Node) Settled(c Conn) {
 	}
 }
 
-// timeouts runs every timer that is due, once.
-func (n *Node) timeouts() {
+// runTimers runs every timer that is due, once.
+func (n *Node) runTimers() {
 	now := n.Time()
 	if n.next > now {
 		return

@@ -28,16 +28,16 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			writes := func(n int) {
 				t.Helper()
 				for range n {
-					clear(b.dst.bytes())
-					b.src.fill()
-					b.write()
+					clear(b.dst.actualBytes())
+					b.src.fillRandom()
+					b.writeOnce()
 					must.That(t, b.err == nil, "%v", b.err)
-					must.Slice(t, "what arrived", b.src.bytes(), b.dst.bytes())
+					must.Slice(t, "what arrived", b.src.actualBytes(), b.dst.actualBytes())
 				}
 			}
 			mtu := func(what string, want int) {
 				t.Helper()
-				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MaxPacket+20+extra(b.a.addr()), want)
+				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MTU+20+extraHeader(b.a.connectAddr()), want)
 			}
 			writes(3)
 			mtu("at first", 9000)
@@ -52,13 +52,14 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			fragmented := b.net.Stats().Fragmented
 			for _, h := range []*Host{b.a, b.b} {
 				other := map[*Host]*Host{b.a: b.b, b.b: b.a}[h]
-				b.setMTU(h.addr(), other.addr(), 1280, row.quote)
+				b.setMTU(h.connectAddr(), other.connectAddr(), 1280, row.quote)
 			}
 			for want := b.done + 1; b.done < want && b.err == nil; {
 				b.Step(b.now.Add(time.Second))
 			}
 			check.That(t, b.net.Stats().Fragmented != fragmented, "nothing was fragmented: the story is not told")
-			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MaxPacket+20+extra(b.a.addr()) != 1280; {
+			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MaxPacket+20+
+				extraHeader(b.a.connectAddr()) != 1280; {
 				writes(1)
 			}
 			mtu("fallen", 1280)
@@ -67,7 +68,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			n := b.c.a.Stats().DataOut - segments
 			check.That(t, n >= 500_000/1280, "%d segments of 500,000 octets", n)
 
-			b.net.Connect(b.a.addr(), b.b.addr(), link)
+			b.net.Connect(b.a.connectAddr(), b.b.connectAddr(), link)
 			for end := b.now.Add(11 * time.Minute); b.now < end && b.err == nil; { // PMTU_RAISE_TIMER
 				b.Step(end)
 			}

@@ -6,20 +6,20 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// setup is how a session is set up: plain, with both depths equal at both ends, or negotiated from
+// sessionSetup is how a session is set up: plain, with both depths equal at both ends, or negotiated from
 // what each end has (RFC 6581).
-type setup struct {
+type sessionSetup struct {
 	enhanced   bool
 	asked, own ddpadapt.Setup // of the initiator; of the responder
 }
 
-func (w *World) newSetup() setup {
+func (w *World) newSetup() sessionSetup {
 	depth := func() uint16 { return uint16(w.rand.IntN(7)) }
 	if w.rand.IntN(2) == 0 {
 		n := 1 + depth()
-		return setup{asked: ddpadapt.Setup{IRD: n, ORD: n}, own: ddpadapt.Setup{IRD: n, ORD: n}}
+		return sessionSetup{asked: ddpadapt.Setup{IRD: n, ORD: n}, own: ddpadapt.Setup{IRD: n, ORD: n}}
 	}
-	s := setup{enhanced: true,
+	s := sessionSetup{enhanced: true,
 		asked: ddpadapt.Setup{IRD: depth(), ORD: depth(), RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
 		own:   ddpadapt.Setup{IRD: depth(), ORD: depth(), RTR: ddpadapt.RTR(1 + w.rand.IntN(7))}}
 	s.asked.PeerToPeer = w.rand.IntN(2) == 0
@@ -29,21 +29,21 @@ func (w *World) newSetup() setup {
 	return s
 }
 
-// open starts the session of q.
-func (c *conn) open(q *qp, private []byte) (s *ddpadapt.Session, err error) {
+// openSession starts the session of q.
+func (c *conn) openSession(q *qp, private []byte) (s *ddpadapt.Session, err error) {
 	if q.setup.enhanced {
 		s, err = c.mux.OpenEnhanced(c.h.node.Time(), -1, q.core.Stream(), q.setup.asked, private)
 	} else {
 		s, err = c.mux.Open(c.h.node.Time(), -1, q.core.Stream(), private)
 	}
 	if err == nil {
-		q.bind(c, s)
+		q.bindSession(c, s)
 	}
 	return s, err
 }
 
-// initiated answers an Initiate in kind.
-func (q *qp) initiated(now rawio.Time, ev ddpadapt.Event) {
+// sessionInitiated answers an Initiate in kind.
+func (q *qp) sessionInitiated(now rawio.Time, ev ddpadapt.Event) {
 	err := error(nil)
 	if ev.Setup != nil {
 		reply := q.setup.own.Answer(*ev.Setup)
@@ -54,14 +54,15 @@ func (q *qp) initiated(now rawio.Time, ev ddpadapt.Event) {
 	} else {
 		err = ev.Session.Accept(now, q.core.Stream(), ev.Private)
 	}
-	if err != nil || (ev.Setup != nil) != q.setup.enhanced || ev.Setup != nil && *ev.Setup != q.setup.sent() {
+	if err != nil || (ev.Setup != nil) != q.setup.enhanced || ev.Setup != nil &&
+		*ev.Setup != q.setup.seenByResponder() {
 		q.h.w.failf("%s: accept: %v, setup %+v", q.h.name, err, ev.Setup)
 	}
 	q.core.Start()
 }
 
-// sent is what the responder sees of what was asked.
-func (s *setup) sent() ddpadapt.Setup {
+// seenByResponder is what the responder sees of what was asked.
+func (s *sessionSetup) seenByResponder() ddpadapt.Setup {
 	seen := s.asked
 	if !seen.PeerToPeer {
 		seen.RTR = 0
@@ -69,8 +70,8 @@ func (s *setup) sent() ddpadapt.Setup {
 	return seen
 }
 
-// accepted takes the answer.
-func (q *qp) accepted(ev ddpadapt.Event) {
+// sessionAccepted takes the answer.
+func (q *qp) sessionAccepted(ev ddpadapt.Event) {
 	if q.core.State() != rdmap.StateInit {
 		return // its user has ended it meanwhile
 	}
@@ -100,15 +101,15 @@ func (q *qp) accepted(ev ddpadapt.Event) {
 	}
 }
 
-// indicate expects the effect of a Ready to Receive indication at the peer: a Send takes a receive.
-func (l *load) indicate(first ddpadapt.RTR) {
+// expectIndication expects the effect of a Ready to Receive indication at the peer: a Send takes a receive.
+func (l *workload) expectIndication(first ddpadapt.RTR) {
 	if first == ddpadapt.RTRSend && l.peer.credits > 0 { // unless the peer has ended the session meanwhile
-		l.announce(new(message))
+		l.expectMessage(new(message))
 	}
 }
 
 // checkDepths: neither end may ask for more than the other serves.
-func (l *load) checkDepths() {
+func (l *workload) checkDepths() {
 	if ord, ird := l.q.core.ORD(), l.peer.q.core.IRD(); ord > ird {
 		l.w.failf("%s: ORD %d, and the peer serves %d", l.q.h.name, ord, ird)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// tenancy is what a world has that lives on somebody else's ground, where its association may be
+// joinedState is what a world has that lives on somebody else's ground, where its association may be
 // lost at any moment and its machines may lose their memory of it.
-type tenancy struct {
+type joinedState struct {
 	lost  func(n *Node, a *assoc.Assoc, end error)
 	retry rawio.Time // when A sets up the association again
 	off   [2]bool    // hosts that have crashed and are not back
@@ -31,8 +31,8 @@ const (
 // errCrash is why the associations of a machine that has crashed are no more.
 var errCrash = errors.New("world: the machine has crashed")
 
-// Tenant is what Join is told.
-type Tenant struct {
+// JoinConfig is what Join is told.
+type JoinConfig struct {
 	Seed        uint64
 	Port, Local uint16 // SCTP ports of B, which listens, and of A
 	UDP         uint16 // the UDP port that packets go through; 0: none
@@ -44,9 +44,9 @@ type Tenant struct {
 
 // Join makes a world of two nodes that stand on one ground. It begins with Boot of both; whoever
 // plays the ground calls Act when Next has come, and after whatever has happened on it.
-func Join(a, b *Node, g *Tenant) *World {
-	w := &World{Ground: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
-		weather: weather{next: rawio.Never}, tenancy: &tenancy{lost: g.Lost, retry: rawio.Never,
+func Join(a, b *Node, g *JoinConfig) *World {
+	w := &World{Env: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
+		weather: mtuChanges{next: rawio.Never}, tenancy: &joinedState{lost: g.Lost, retry: rawio.Never,
 			off: [2]bool{true, true}}}
 	w.doom.at = rawio.Never
 	w.a, w.b = newHost(w, a), newHost(w, b)
@@ -70,7 +70,7 @@ func Join(a, b *Node, g *Tenant) *World {
 }
 
 // Accept makes the Conn of an incoming association on B's port.
-func (w *World) Accept(a *assoc.Assoc) Conn { return w.accept(a, nil) }
+func (w *World) Accept(a *assoc.Assoc) Conn { return w.acceptAssoc(a, nil) }
 
 // Boot has a node take part, for the first time or after a Crash.
 func (w *World) Boot(n *Node) {
@@ -117,8 +117,8 @@ func (w *World) Crash(n *Node) {
 	}
 }
 
-// Work has so many operations posted and sessions opened, besides those that are still to come.
-func (w *World) Work(ops, sessions int) {
+// AddWork has so many operations posted and sessions opened, besides those that are still to come.
+func (w *World) AddWork(ops, sessions int) {
 	if w.finishing {
 		return
 	}
@@ -138,11 +138,11 @@ func (w *World) Work(ops, sessions int) {
 	}
 }
 
-// Lose ends the association as a user does that has no patience, on either side.
-func (w *World) Lose(n *Node) {
+// LoseAssoc ends the association as a user does that has no patience, on either side.
+func (w *World) LoseAssoc(n *Node) {
 	for _, h := range []*Host{w.a, w.b} {
 		if h.node == n {
-			for _, c := range h.live() {
+			for _, c := range h.liveConns() {
 				w.cutOff()
 				c.a.Abort(n.Time(), []byte("enough"))
 				c.Pump()
@@ -152,10 +152,10 @@ func (w *World) Lose(n *Node) {
 }
 
 // Next is when Act has something to do.
-func (w *World) Next() rawio.Time { return min(w.next(), w.tenancy.retry) }
+func (w *World) Next() rawio.Time { return min(w.nextEventAt(), w.tenancy.retry) }
 
-// Act does what is due.
-func (w *World) Act() {
+// ActDue does what is due.
+func (w *World) ActDue() {
 	g := w.tenancy
 	if w.err != nil || g.phase == allOver {
 		return
@@ -165,28 +165,28 @@ func (w *World) Act() {
 		if w.conn != nil {
 			w.sessions += min(len(w.lanes), w.ops)
 		}
-		w.connect()
+		w.connectHosts()
 	}
 	if w.conn == nil || w.err != nil {
 		return
 	}
-	w.act()
+	w.actDue()
 	switch g.phase {
 	case endSessions:
-		w.part()
+		w.shutDownAssocs()
 	case endAssocs:
-		w.close()
+		w.checkLeftovers()
 	}
 }
 
-// parted takes the end of an association. Requests of all its sessions may end with it.
-func (g *tenancy) parted(w *World, c *conn) {
+// assocParted takes the end of an association. Requests of all its sessions may end with it.
+func (g *joinedState) assocParted(w *World, c *conn) {
 	if c == w.conn || c.a.PeerTag() == w.conn.a.LocalTag() {
 		w.cutOff()
 	}
 	g.lost(c.h.node, c.a, c.down)
 	if c.h == w.b {
-		w.b.conns = w.b.live()
+		w.b.conns = w.b.liveConns()
 	}
 	if c == w.conn && g.phase == atWork && !g.off[0] {
 		w.seen.Losses++
@@ -201,8 +201,8 @@ func (w *World) cutOff() {
 	}
 }
 
-// live lists the associations of a host that have not ended.
-func (h *Host) live() (list []*conn) {
+// liveConns lists the associations of a host that have not ended.
+func (h *Host) liveConns() (list []*conn) {
 	for _, c := range h.conns {
 		if c.down == nil {
 			list = append(list, c)
@@ -211,9 +211,9 @@ func (h *Host) live() (list []*conn) {
 	return list
 }
 
-// partner is B's side of the association, nil while it has none. Beside it B may have one that old
+// peerConn is B's side of the association, nil while it has none. Beside it B may have one that old
 // packets have brought about, or that A has forgotten.
-func (w *World) partner() *conn {
+func (w *World) peerConn() *conn {
 	for _, c := range w.b.conns {
 		if c.down == nil && c.a.PeerTag() == w.conn.a.LocalTag() {
 			return c
@@ -224,11 +224,11 @@ func (w *World) partner() *conn {
 
 // Idle reports whether all that there was to do is done.
 func (w *World) Idle() bool {
-	return w.tenancy.phase == allOver || w.conn != nil && !w.busy()
+	return w.tenancy.phase == allOver || w.conn != nil && !w.hasWork()
 }
 
 // Pending says what is still waited for.
-func (w *World) Pending() string { return w.pending() }
+func (w *World) Pending() string { return w.pendingWork() }
 
 // Close asks for a graceful end.
 func (w *World) Close() {
@@ -237,34 +237,34 @@ func (w *World) Close() {
 	}
 	w.finishing, w.tenancy.phase, w.tenancy.retry = true, endSessions, rawio.Never
 	w.closeSessions()
-	w.part()
+	w.shutDownAssocs()
 }
 
-// part shuts the associations down when the sessions are over.
-func (w *World) part() {
+// shutDownAssocs shuts the associations down when the sessions are over.
+func (w *World) shutDownAssocs() {
 	for _, l := range w.loads {
 		if !l.q.over {
 			return
 		}
 	}
 	for _, l := range w.loads {
-		l.retire()
+		l.checkAllDone()
 	}
 	w.loads, w.tenancy.phase = nil, endAssocs
 	for _, h := range []*Host{w.a, w.b} {
-		for _, c := range h.live() {
+		for _, c := range h.liveConns() {
 			if c.a.Shutdown(h.node.Time()) != nil {
 				c.a.Abort(h.node.Time(), nil) // it is not up yet
 			}
 			c.Pump()
 		}
 	}
-	w.close()
+	w.checkLeftovers()
 }
 
-// close looks for what is left over when no association is left.
-func (w *World) close() {
-	if len(w.a.live()) == 0 && len(w.b.live()) == 0 && w.err == nil {
+// checkLeftovers looks for what is left over when no association is left.
+func (w *World) checkLeftovers() {
+	if len(w.a.liveConns()) == 0 && len(w.b.liveConns()) == 0 && w.err == nil {
 		w.tenancy.phase = allOver
 		w.checkEnd()
 	}
@@ -275,12 +275,12 @@ func (w *World) Over() bool { return w.tenancy.phase == allOver }
 
 // Check looks for octets that have changed outside of every operation.
 func (w *World) Check() {
-	w.a.mem.check("meanwhile")
-	w.b.mem.check("meanwhile")
+	w.a.mem.checkMemory("meanwhile")
+	w.b.mem.checkMemory("meanwhile")
 }
 
-// Seen tells what has come to pass.
-func (w *World) Seen() *Tales { return &w.seen }
+// Coverage tells what has come to pass.
+func (w *World) Coverage() *Coverage { return &w.seen }
 
-// Linked reports whether there is an association with both sides established.
-func (w *World) Linked() bool { return w.conn != nil && w.linked() }
+// BothConnected reports whether there is an association with both sides established.
+func (w *World) BothConnected() bool { return w.conn != nil && w.bothConnected() }

@@ -20,15 +20,15 @@ const (
 	segment  = ipPacket - 20 - 12 - 16 - 2 - 14 // user octets of a full tagged segment
 )
 
-// reno is the steady state of NewReno at loss p: cwnd = sqrt(3/2p) packets (Mathis et al.).
-func reno(rtt time.Duration, p float64) float64 {
+// renoThroughput is the steady state of NewReno at loss p: cwnd = sqrt(3/2p) packets (Mathis et al.).
+func renoThroughput(rtt time.Duration, p float64) float64 {
 	return ipPacket / rtt.Seconds() * math.Sqrt(1.5/p)
 }
 
 // cubicModel is the steady state of CUBIC at loss p (RFC 9438 section 5.1), and at least Reno's.
 func cubicModel(rtt time.Duration, p float64) float64 {
 	w := math.Pow(0.4*3.7/(4*0.3), 0.25) * math.Pow(rtt.Seconds()/p, 0.75)
-	return max(ipPacket*w/rtt.Seconds(), reno(rtt, p))
+	return max(ipPacket*w/rtt.Seconds(), renoThroughput(rtt, p))
 }
 
 // TestThroughputIsNearTheIdealOfTheController prints what one bulk association reaches beside the
@@ -43,7 +43,7 @@ func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 		name  string
 		make  cc.Factory
 		ideal func(time.Duration, float64) float64
-	}{{"NewReno", cc.NewReno, reno}, {"CUBIC", cc.NewCubic, cubicModel}} {
+	}{{"NewReno", cc.NewReno, renoThroughput}, {"CUBIC", cc.NewCubic, cubicModel}} {
 		t.Logf("%-8s %6s %7s %14s %14s %6s", ctl.name, "RTT", "loss", "Mbit/s", "ideal Mbit/s", "ratio")
 		for _, rtt := range []time.Duration{2, 20, 100, 300} {
 			rtt *= time.Millisecond
@@ -53,7 +53,7 @@ func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 					ideal = min(ideal, ctl.ideal(rtt, loss))
 				}
 				ideal *= float64(segment) / ipPacket
-				got := throughput(t, rtt, loss, ctl.make)
+				got := measureThroughput(t, rtt, loss, ctl.make)
 				t.Logf("%-8s %6v %6.1f%% %14.2f %14.2f %6.2f", "", rtt, loss*100, got*8e-6, ideal*8e-6, got/ideal)
 				check.That(t, loss != 0 || got >= 0.9*ideal,
 					"%s, RTT %v, no loss: %.2f Mbit/s is less than 90%% of %.2f", ctl.name, rtt, got*8e-6, ideal*8e-6)
@@ -62,8 +62,8 @@ func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 	}
 }
 
-// throughput is the goodput in octets per second of RDMA Writes, measured past slow start.
-func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) float64 {
+// measureThroughput is the goodput in octets per second of RDMA Writes, measured past slow start.
+func measureThroughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) float64 {
 	const size, depth = 256 << 10, 48
 	link := simnet.Params{Delay: rtt / 2, Rate: linkRate, Queue: max(64*ipPacket, int(linkRate*rtt.Seconds())),
 		Loss: loss, MTU: ipPacket}
@@ -71,7 +71,7 @@ func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) 
 		c.NewController = make
 		c.RecvBuffer = 16 << 20
 	})
-	b.net.SetLink(b.b.addr(), b.a.addr(), simnet.Params{Delay: rtt / 2, Rate: linkRate, MTU: ipPacket})
+	b.net.SetLink(b.b.connectAddr(), b.a.connectAddr(), simnet.Params{Delay: rtt / 2, Rate: linkRate, MTU: ipPacket})
 	posted := b.done
 	run := func(until time.Duration) {
 		for time.Duration(b.now) < until && b.err == nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// trouble is what a fuzzer does to the network, by four octets: for how long, to which direction,
+// injectFault is what a fuzzer does to the network, by four octets: for how long, to which direction,
 // and what. good is what the network is like without.
-func (w *World) trouble(b []byte, good [2]simnet.Params) {
-	from, to := w.a.addr(), w.b.addr()
+func (w *World) injectFault(b []byte, good [2]simnet.Params) {
+	from, to := w.a.connectAddr(), w.b.connectAddr()
 	p := good[b[1]&1]
 	if b[1]&1 != 0 {
 		from, to = to, from
@@ -43,7 +43,7 @@ func (w *World) trouble(b []byte, good [2]simnet.Params) {
 	change(&p, level)
 	set(p)
 	// An association outlives some seconds of it.
-	w.after(time.Duration(b[2])*10*time.Millisecond, func() { set(good[b[1]&1]) })
+	w.scheduleAfter(time.Duration(b[2])*10*time.Millisecond, func() { set(good[b[1]&1]) })
 }
 
 // maxTroubles bounds the time in which the network can be down.

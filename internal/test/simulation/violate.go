@@ -15,8 +15,8 @@ type violation struct {
 	wr    rdmap.SendWR
 }
 
-// violations lists what l can try against its peer with n octets of its own memory.
-func (l *load) violations() []violation {
+// possibleViolations lists what l can try against its peer with n octets of its own memory.
+func (l *workload) possibleViolations() []violation {
 	const n = 10
 	// One piece each, so that a message is one segment: nothing of it may be placed.
 	src := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: n}}
@@ -36,9 +36,9 @@ func (l *load) violations() []violation {
 		return rdmap.SendWR{Op: rdmap.WRAtomic, RemoteSTag: r.STag(), RemoteTO: to, Atomic: ddp.FetchAdd(1)}
 	}
 	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
-	foreign := p.made(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.bytes()),
+	foreign := p.keepRegion(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.actualBytes()),
 		Access: ddp.RemoteWrite | ddp.RemoteRead}))
-	gone := p.register(p.room.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
+	gone := p.registerArea(p.room.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
 	if err := p.q.h.table.Deregister(gone); err != nil {
 		panic(err)
 	}
@@ -63,17 +63,17 @@ func (l *load) violations() []violation {
 	}...)
 }
 
-// is reports whether t is what the violation must be answered by.
-func (v *violation) is(t *rdmap.Terminate) bool {
+// isAnsweredBy reports whether t is what the violation must be answered by.
+func (v *violation) isAnsweredBy(t *rdmap.Terminate) bool {
 	return t.Layer == v.layer && uint8(t.EType) == v.etype && t.Code == v.code
 }
 
-// violate has the QP break the rules.
-func (l *load) violate(v *violation) {
+// breakRules has the QP break the rules.
+func (l *workload) breakRules(v *violation) {
 	l.end.violation = v
 	l.seq++
 	v.wr.ID = l.seq
-	o := op{opcode: rdmap.WCWrite, src: area{n: -1}}
+	o := postedOp{opcode: rdmap.WCWrite, src: area{n: -1}}
 	switch v.wr.Op {
 	case rdmap.WRRead:
 		o.opcode, o.sink = rdmap.WCRead, area{l.q.h.mem, l.room.sink.all.off, 0}
@@ -82,44 +82,44 @@ func (l *load) violate(v *violation) {
 	case rdmap.WRSend:
 		o.opcode = rdmap.WCSend
 	}
-	if !l.submit(&v.wr, o) {
+	if !l.submitOp(&v.wr, o) {
 		l.w.failf("%s: %s: refused locally", l.q.h.name, v.name)
 	}
 	l.q.conn.Pump()
 }
 
-// exhaust has the QP use up all receives of the peer, whose user posts none any more, and send once
+// exhaustReceives has the QP use up all receives of the peer, whose user posts none any more, and send once
 // more. It returns false, and does nothing, where there is no room for that.
-func (l *load) exhaust() bool {
+func (l *workload) exhaustReceives() bool {
 	p := l.peer
-	if !l.fits(p.credits+1) || len(l.room.src.free) < p.credits || len(p.cut) > 0 {
+	if !l.hasRoomFor(p.credits+1) || len(l.room.src.free) < p.credits || len(p.cut) > 0 {
 		return false
 	}
 	p.dry = true
 	for p.credits > 0 {
-		l.send(false)
+		l.postSend(false)
 	}
 	sgl := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: 10}}
-	l.violate(&violation{"send without a receive", rdmap.LayerDDP, uint8(ddp.TypeUntagged), ddp.CodeNoBuffer,
+	l.breakRules(&violation{"send without a receive", rdmap.LayerDDP, uint8(ddp.TypeUntagged), ddp.CodeNoBuffer,
 		rdmap.SendWR{Op: rdmap.WRSend, SGL: sgl}})
 	l.w.seen.Droughts++
 	return true
 }
 
-// violate has one QP break the rules, and waits until both ends know. Nothing but that QP may
+// injectViolation has one QP break the rules, and waits until both ends know. Nothing but that QP may
 // notice.
-func (w *World) violate() {
+func (w *World) injectViolation() {
 	if len(w.loads) == 0 {
 		return
 	}
 	l := w.loads[w.rand.IntN(len(w.loads))]
-	if !l.ready() || !l.peer.ready() {
+	if !l.isReady() || !l.peer.isReady() {
 		return
 	}
-	all := l.violations()
+	all := l.possibleViolations()
 	v := &all[w.rand.IntN(len(all))]
-	l.violate(v)
-	w.run(v.name, func() bool { return l.q.over && l.peer.q.over })
+	l.breakRules(v)
+	w.runUntil(v.name, func() bool { return l.q.over && l.peer.q.over })
 	if w.err == nil && (l.fault == nil || l.peer.fault == nil) {
 		w.failf("%s: %s: not both ends know of the failure", l.q.h.name, v.name)
 	}

@@ -10,36 +10,36 @@ import (
 // mtus are what paths carry, in octets at IP level.
 var mtus = []int{576, 1280, 1500, 1500, 1500, 9000, 65535}
 
-// weather changes the MTU of the network while the world runs, in one direction at a time.
-type weather struct {
+// mtuChanges changes the MTU of the network while the world runs, in one direction at a time.
+type mtuChanges struct {
 	next rawio.Time
 	left int // changes to come
 }
 
 // newWeather draws how restless a world is. Most stay as they are.
-func newWeather(w *World) weather {
+func newWeather(w *World) mtuChanges {
 	if w.rand.IntN(4) != 0 {
-		return weather{next: rawio.Never}
+		return mtuChanges{next: rawio.Never}
 	}
-	return weather{next: w.soon(), left: 1 + w.rand.IntN(5)}
+	return mtuChanges{next: w.drawSoon(), left: 1 + w.rand.IntN(5)}
 }
 
-func (w *World) soon() rawio.Time {
+func (w *World) drawSoon() rawio.Time {
 	return w.now.Add(time.Duration(w.rand.IntN(10_000)) * time.Millisecond)
 }
 
-// blow makes the change that is due.
-func (x *weather) blow(w *World) {
+// changeMTU makes the change that is due.
+func (x *mtuChanges) changeMTU(w *World) {
 	if w.now < x.next {
 		return
 	}
-	from, to := w.a.addr(), w.b.addr()
+	from, to := w.a.connectAddr(), w.b.connectAddr()
 	if w.rand.IntN(2) == 0 {
 		from, to = to, from
 	}
 	w.setMTU(from, to, mtus[w.rand.IntN(len(mtus))], w.rand.IntN(2)*64)
 	w.seen.MTUs++
-	x.next = w.soon()
+	x.next = w.drawSoon()
 	if x.left--; x.left == 0 {
 		x.next = rawio.Never
 	}
@@ -49,6 +49,6 @@ func (x *weather) blow(w *World) {
 // none.
 func (w *World) setMTU(from, to netip.Addr, mtu, quote int) {
 	p, _ := w.net.Link(from, to)
-	p.MTU, p.Quote = least(to, mtu), quote
+	p.MTU, p.Quote = leastMTU(to, mtu), quote
 	w.net.SetLink(from, to, p)
 }

@@ -9,61 +9,62 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// exposed opens an area to the peer, by a region or by a window of one.
-func (l *load) exposed(a area) *ddp.Region {
+// exposeArea opens an area to the peer, by a region or by a window of one.
+func (l *workload) exposeArea(a area) *ddp.Region {
 	id := l.q.core.Stream().ID()
 	if l.w.rand.IntN(2) == 0 {
-		return l.register(a, ddp.RemoteWrite, 7, id)
+		return l.registerArea(a, ddp.RemoteWrite, 7, id)
 	}
 	all := l.room.target.all
-	return l.made(l.q.h.table.Bind(l.targetR, ddp.Window{PD: 1, Stream: id, Off: uint64(a.off - all.off),
+	return l.keepRegion(l.q.h.table.Bind(l.targetR, ddp.Window{PD: 1, Stream: id, Off: uint64(a.off - all.off),
 		Len:  uint64(a.n),
 		Base: 7, Access: ddp.RemoteWrite}))
 }
 
-// gamble has the peer open a window, writes to it and reads from it, and has the peer close it at
+// gambleOnWindow has the peer open a window, writes to it and reads from it, and has the peer close it at
 // any moment: before, while or after that happens. The stream fails for it or does not; the memory
 // changes no more.
-func (l *load) gamble() bool {
+func (l *workload) gambleOnWindow() bool {
 	p := l.peer
 	n := 1 + l.w.rand.IntN(3)
 	if !l.canRead(n+1) || len(l.room.src.free) < n {
 		return false
 	}
-	slot, ok := p.room.win.take()
+	slot, ok := p.room.win.takeSlot()
 	if !ok {
 		return false
 	}
-	g := &gambled{l: p, slot: slot}
-	g.region = p.register(slot, ddp.LocalWrite, 0, 0)
+	g := &randomWindow{l: p, slot: slot}
+	g.region = p.registerArea(slot, ddp.LocalWrite, 0, 0)
 	part := slot.n / (n + 1)
-	g.window = p.made(p.q.h.table.Bind(g.region, ddp.Window{PD: 1, Stream: p.q.core.Stream().ID(), Len: uint64(slot.n),
-		Base: l.w.rand.Uint64() >> 1, Access: ddp.RemoteRead | ddp.RemoteWrite}))
+	g.window = p.keepRegion(p.q.h.table.Bind(g.region,
+		ddp.Window{PD: 1, Stream: p.q.core.Stream().ID(), Len: uint64(slot.n),
+			Base: l.w.rand.Uint64() >> 1, Access: ddp.RemoteRead | ddp.RemoteWrite}))
 	at := regionAt{g.window, slot}
 	for i := range n {
-		wr, o := l.wr(rdmap.WRWrite), op{}
-		x := l.writeTo(wr, &o, at, slot.sub(i*part, part))
+		wr, o := l.newRequest(rdmap.WRWrite), postedOp{}
+		x := l.writeTo(wr, &o, at, slot.subArea(i*part, part))
 		l.effects, g.writes = append(l.effects, x), append(g.writes, x)
-		l.submit(wr, o)
+		l.submitOp(wr, o)
 	}
-	wr, o := l.wr(rdmap.WRRead), op{}
-	unwritten := slot.sub(n*part, slot.n-n*part)
-	l.readFrom(wr, &o, at, unwritten, unwritten.expected())
-	l.submit(wr, o)
-	l.w.after(time.Duration(l.w.rand.IntN(400_000))*time.Microsecond, g.end)
+	wr, o := l.newRequest(rdmap.WRRead), postedOp{}
+	unwritten := slot.subArea(n*part, slot.n-n*part)
+	l.readFrom(wr, &o, at, unwritten, unwritten.expectedBytes())
+	l.submitOp(wr, o)
+	l.w.scheduleAfter(time.Duration(l.w.rand.IntN(400_000))*time.Microsecond, g.closeWindow)
 	return true
 }
 
-// gambled is a window until its end.
-type gambled struct {
-	l              *load // whose memory it is
+// randomWindow is a window until its end.
+type randomWindow struct {
+	l              *workload // whose memory it is
 	slot           area
 	region, window *ddp.Region
-	writes         []*write
+	writes         []*pendingWrite
 }
 
-// end closes the window in one of the ways that there are, and gives the memory to the user again.
-func (g *gambled) end() {
+// closeWindow closes the window in one of the ways that there are, and gives the memory to the user again.
+func (g *randomWindow) closeWindow() {
 	l := g.l
 	if l.q.over || l.peer.q.over {
 		return // the end of the session has been first
@@ -82,18 +83,18 @@ func (g *gambled) end() {
 	case 3:
 		err = table.Deregister(g.region)
 	default:
-		err = table.Rebind(g.region, ddp.Bytes(bytes.Clone(g.slot.bytes())), 0, ddp.LocalWrite)
+		err = table.Rebind(g.region, ddp.Bytes(bytes.Clone(g.slot.actualBytes())), 0, ddp.LocalWrite)
 	}
 	if err != nil {
 		l.w.failf("%s: the end of a window: %v", l.q.h.name, err)
 	}
-	for l.q.session.Detach(g.slot.bytes()) {
+	for l.q.session.Detach(g.slot.actualBytes()) {
 	}
 	for _, x := range g.writes {
-		x.to.absorb(x.want, nil, "write to a window that has ended")
+		x.to.acceptEither(x.want, nil, "write to a window that has ended")
 		x.settled = true
 	}
-	l.peer.effects = slices.DeleteFunc(l.peer.effects, func(x *write) bool { return x.settled })
-	g.slot.fill()
-	l.room.win.give(g.slot)
+	l.peer.effects = slices.DeleteFunc(l.peer.effects, func(x *pendingWrite) bool { return x.settled })
+	g.slot.fillRandom()
+	l.room.win.giveBack(g.slot)
 }

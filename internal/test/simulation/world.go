@@ -13,36 +13,36 @@ import (
 
 // World is two hosts that work with one another, and the oracle for it.
 type World struct {
-	*Ground
-	home home
+	*Env
+	home hostAddrs
 	rand *simnet.Rand // operations, secrets
 	mtu  int          // of the hosts' own links, SCTP-level
 	a, b *Host
 
 	conn  *conn // of A; another one after a loss
-	lanes []*lane
-	loads []*load // of the sessions that there are
+	lanes []*sessionSlot
+	loads []*workload // of the sessions that there are
 
 	port, local, udp uint16 // SCTP ports of B and A, UDP port of both or 0
 
-	ops       int     // still to be posted
-	sessions  int     // still to be opened
-	opened    uint16  // sessions so far
-	waiting   int     // what after has yet to do
-	finishing bool    // lanes stay as they are
-	hash      uint64  // of every completion
-	err       *Broken // the first violation
+	ops       int        // still to be posted
+	sessions  int        // still to be opened
+	opened    uint16     // sessions so far
+	waiting   int        // what after has yet to do
+	finishing bool       // lanes stay as they are
+	hash      uint64     // of every completion
+	err       *Violation // the first violation
 
-	weather weather
-	doom    doom
-	fate    *fate
-	tenancy *tenancy                 // on a ground that is shared, else nil
+	weather mtuChanges
+	doom    assocKiller
+	fate    *linkFailures
+	tenancy *joinedState             // on a ground that is shared, else nil
 	serves  func(private []byte) *qp // what serve does, where it is set
-	seen    Tales
+	seen    Coverage
 }
 
-// Tales counts what has come to pass in a world, so that a test knows what its worlds have told.
-type Tales struct {
+// Coverage counts what has come to pass in a world, so that a test knows what its worlds have told.
+type Coverage struct {
 	Sessions int // that are over
 	Rejected int // of these, without having begun
 	Gracious int // ended gracefully by one side
@@ -60,7 +60,7 @@ type Tales struct {
 }
 
 // Add adds what another world has told.
-func (t *Tales) Add(o *Tales) {
+func (t *Coverage) Add(o *Coverage) {
 	t.Sessions += o.Sessions
 	t.Rejected += o.Rejected
 	t.Gracious += o.Gracious
@@ -78,8 +78,8 @@ func (t *Tales) Add(o *Tales) {
 	}
 }
 
-// after has do called when d has passed.
-func (w *World) after(d time.Duration, do func()) {
+// scheduleAfter has do called when d has passed.
+func (w *World) scheduleAfter(d time.Duration, do func()) {
 	w.waiting++
 	w.After(d, func() {
 		w.waiting--
@@ -95,31 +95,31 @@ const (
 
 const firstHash = 14695981039346656037
 
-// home is where the hosts of a world live: the addresses of both in the first network, and in the
+// hostAddrs is where the hosts of a world live: the addresses of both in the first network, and in the
 // second if there is one.
-type home struct{ first, second [2]netip.Addr }
+type hostAddrs struct{ first, second [2]netip.Addr }
 
 // homes are of IPv4, of IPv6, and of both. Seeds take turns.
-var homes = func() (list [3]home) {
+var homes = func() (list [3]hostAddrs) {
 	two := func(a string) (of [2]netip.Addr) {
 		of[0] = netip.MustParseAddr(a)
 		of[1] = of[0].Next()
 		return of
 	}
 	v4, v6 := two("10.0.0.1"), two("2001:db8::1")
-	return [3]home{{v4, two("172.16.0.1")}, {v6, two("2001:db8:1::1")}, {v4, two("2001:db8:2::1")}}
+	return [3]hostAddrs{{v4, two("172.16.0.1")}, {v6, two("2001:db8:1::1")}, {v4, two("2001:db8:2::1")}}
 }()
 
-// least is the MTU of a way to an address for which one was drawn: those of IPv6 carry 1280 octets.
-func least(to netip.Addr, mtu int) int {
+// leastMTU is the MTU of a way to an address for which one was drawn: those of IPv6 carry 1280 octets.
+func leastMTU(to netip.Addr, mtu int) int {
 	if to.Is6() {
 		return max(mtu, 1280)
 	}
 	return mtu
 }
 
-// extra is how much longer the IP header is than that of IPv4.
-func extra(to netip.Addr) int {
+// extraHeader is how much longer the IP header is than that of IPv4.
+func extraHeader(to netip.Addr) int {
 	if to.Is6() {
 		return 20
 	}
@@ -128,18 +128,18 @@ func extra(to netip.Addr) int {
 
 // New makes a world from a seed, on a ground of its own.
 func New(seed uint64) *World {
-	w := &World{Ground: NewGround(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port,
+	w := &World{Env: NewEnv(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port,
 		local: localPort}
 	w.home = homes[seed%uint64(len(homes))]
 	addrA, addrB := w.home.first[0], w.home.first[1]
-	mtuOf := func(_, remote netip.Addr) int { return least(remote, w.mtu+20) - 20 - extra(remote) }
+	mtuOf := func(_, remote netip.Addr) int { return leastMTU(remote, w.mtu+20) - 20 - extraHeader(remote) }
 	w.a = newHost(w, w.NewNode("A", w.rand, mtuOf, addrA))
 	w.b = newHost(w, w.NewNode("B", w.rand, mtuOf, addrB))
 	if addrB.Is4() != w.home.second[1].Is4() { // B is a dual-stack host, and tells so; A has one address
 		w.b.node.AddAddr(w.home.second[1])
 		w.b.cfg.LocalAddrs = w.b.node.Addrs
 	}
-	w.b.node.Accept = w.accept
+	w.b.node.Accept = w.acceptAssoc
 	mtu := mtus[w.rand.IntN(len(mtus))]
 	w.mtu = mtu - 20
 	if w.rand.IntN(3) == 0 { // the hosts' links take more than the network
@@ -147,8 +147,8 @@ func New(seed uint64) *World {
 	}
 	w.weather = newWeather(w)
 	w.doom.at = rawio.Never
-	w.net.SetLink(addrA, addrB, w.path(least(addrA, mtu)))
-	w.net.SetLink(addrB, addrA, w.path(least(addrA, mtu)))
+	w.net.SetLink(addrA, addrB, w.drawPath(leastMTU(addrA, mtu)))
+	w.net.SetLink(addrB, addrA, w.drawPath(leastMTU(addrA, mtu)))
 	w.ops = 40 + w.rand.IntN(160)
 	switch w.rand.IntN(40) { // half of all worlds have a single session on each lane
 	case 0:
@@ -160,8 +160,8 @@ func New(seed uint64) *World {
 	return w
 }
 
-// path draws the faults of one direction.
-func (w *World) path(mtu int) simnet.Params {
+// drawPath draws the faults of one direction.
+func (w *World) drawPath(mtu int) simnet.Params {
 	chance := func(p, max float64) float64 { // 0 with probability 1-p, else up to max
 		if w.rand.Float64() >= p {
 			return 0
@@ -191,8 +191,8 @@ func (w *World) path(mtu int) simnet.Params {
 	return p
 }
 
-// note mixes v into the trace hash.
-func (w *World) note(v ...uint64) {
+// mixIntoHash mixes v into the trace hash.
+func (w *World) mixIntoHash(v ...uint64) {
 	for _, x := range v {
 		w.hash = (w.hash ^ x) * 1099511628211
 	}
@@ -201,12 +201,12 @@ func (w *World) note(v ...uint64) {
 // Hash stands for everything that happened: packets and completions.
 func (w *World) Hash() uint64 { return w.hash ^ w.net.Hash() }
 
-// accept makes the Conn of an association that A has set up.
-func (w *World) accept(a *assoc.Assoc, _ *rawio.Packet) Conn { return w.b.adopt(a, false) }
+// acceptAssoc makes the Conn of an association that A has set up.
+func (w *World) acceptAssoc(a *assoc.Assoc, _ *rawio.Packet) Conn { return w.b.addConn(a, false) }
 
-// next is when there is something to do that no timer of a node tells of.
-func (w *World) next() rawio.Time {
-	t := min(w.fate.next(), w.doom.at, w.weather.next)
+// nextEventAt is when there is something to do that no timer of a node tells of.
+func (w *World) nextEventAt() rawio.Time {
+	t := min(w.fate.nextAt(), w.doom.at, w.weather.next)
 	for _, l := range w.loads {
 		t = min(t, l.next)
 	}
@@ -216,37 +216,37 @@ func (w *World) next() rawio.Time {
 	return t
 }
 
-// act does what is due.
-func (w *World) act() {
-	w.weather.blow(w)
-	w.fate.act(w)
-	w.doom.act(w)
+// actDue does what is due.
+func (w *World) actDue() {
+	w.weather.changeMTU(w)
+	w.fate.actDue(w)
+	w.doom.actDue(w)
 	for _, l := range w.loads {
 		if l.next <= w.now {
-			l.act(w.now)
+			l.actDue(w.now)
 		}
 	}
 	for _, n := range w.lanes {
-		n.advance()
+		n.advanceState()
 	}
 }
 
-// run steps until done or a violation. what names the phase.
-func (w *World) run(what string, done func() bool) {
+// runUntil steps until done or a violation. what names the phase.
+func (w *World) runUntil(what string, done func() bool) {
 	for w.err == nil && !done() {
-		if !w.Step(w.next()) {
-			w.failf("%s: nothing left to happen, and not done; %s", what, w.pending())
+		if !w.Step(w.nextEventAt()) {
+			w.failf("%s: nothing left to happen, and not done; %s", what, w.pendingWork())
 			return
 		}
-		w.act()
+		w.actDue()
 		if time.Duration(w.now) > maxVirtual || w.events > maxEvents {
-			w.failf("%s: stalled after %d events; %s", what, w.events, w.pending())
+			w.failf("%s: stalled after %d events; %s", what, w.events, w.pendingWork())
 		}
 	}
 }
 
-// pending says what each side still waits for.
-func (w *World) pending() (s string) {
+// pendingWork says what each side still waits for.
+func (w *World) pendingWork() (s string) {
 	for i, l := range w.loads {
 		s += fmt.Sprintf("[%s %d: %d posted, %d writes to cover, %d messages expected, %v] ",
 			l.q.h.name, i/2, len(l.posted), len(l.uncovered), len(l.expect), l.q.core.State())
@@ -259,56 +259,56 @@ func (w *World) Run() error {
 	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
 		return err
 	}
-	w.connect()
-	w.run("setup", func() bool { return w.conn.up })
+	w.connectHosts()
+	w.runUntil("setup", func() bool { return w.conn.up })
 	if w.err != nil {
 		return w.err
 	}
-	w.doom.begin(w)
+	w.doom.drawKill(w)
 	w.openLanes()
-	w.run("operations", func() bool { return !w.busy() })
+	w.runUntil("operations", func() bool { return !w.hasWork() })
 	w.doom.at = rawio.Never
 	w.finishing = true
 	if w.err == nil && w.rand.IntN(3) == 0 {
-		w.violate()
+		w.injectViolation()
 	}
-	w.finish()
+	w.finishSessions()
 	if n := w.net.Stats().Unrouted; n > 0 && w.fate == nil {
 		w.failf("%d packets have gone between addresses that do not know each other", n)
 	}
-	return w.broke()
+	return w.firstViolation()
 }
 
-// broke is the first violation as an error.
-func (w *World) broke() error {
+// firstViolation is the first violation as an error.
+func (w *World) firstViolation() error {
 	if w.err == nil {
 		return nil
 	}
 	return w.err
 }
 
-// busy reports whether there is something left to do.
-func (w *World) busy() bool {
-	busy := w.ops > 0 || w.sessions > 0 || w.waiting > 0 || w.doom.on || !w.linked()
+// hasWork reports whether there is something left to do.
+func (w *World) hasWork() bool {
+	busy := w.ops > 0 || w.sessions > 0 || w.waiting > 0 || w.doom.on || !w.bothConnected()
 	for _, n := range w.lanes {
-		busy = busy || !n.idle()
+		busy = busy || !n.isIdle()
 	}
 	return busy
 }
 
-func (w *World) connect() {
-	if w.conn = w.a.connect(w.b); w.conn != nil {
+func (w *World) connectHosts() {
+	if w.conn = w.a.startAssoc(w.b); w.conn != nil {
 		w.conn.Pump()
 	}
 }
 
-// finish ends everything gracefully and looks for what is left over.
-func (w *World) finish() {
+// finishSessions ends everything gracefully and looks for what is left over.
+func (w *World) finishSessions() {
 	if w.err != nil {
 		return
 	}
 	w.closeSessions()
-	w.run("sessions' end", func() bool {
+	w.runUntil("sessions' end", func() bool {
 		for _, l := range w.loads {
 			if !l.q.over {
 				return false
@@ -320,13 +320,13 @@ func (w *World) finish() {
 		return
 	}
 	for _, l := range w.loads {
-		l.retire()
+		l.checkAllDone()
 	}
 	if err := w.conn.a.Shutdown(w.a.node.Time()); err != nil {
 		w.failf("shutdown: %v", err)
 	}
 	w.conn.Pump()
-	w.run("shutdown", func() bool { return w.conn.down != nil && w.b.conn().down != nil })
+	w.runUntil("shutdown", func() bool { return w.conn.down != nil && w.b.currentConn().down != nil })
 	w.checkEnd()
 	w.net.Discard()
 	if n := w.net.Outstanding(); n != 0 && w.err == nil {
@@ -339,7 +339,7 @@ func (w *World) closeSessions() {
 	for _, l := range w.loads {
 		l.next, l.closing, l.end.begun = rawio.Never, true, true
 	}
-	for _, q := range w.qps(w.a) {
+	for _, q := range w.qpsOf(w.a) {
 		q.core.Close()
 	}
 	w.conn.Pump()
@@ -348,8 +348,8 @@ func (w *World) closeSessions() {
 // checkEnd looks for what is left over when everything has ended.
 func (w *World) checkEnd() {
 	for _, h := range []*Host{w.a, w.b} {
-		h.mem.check("at the end")
-		h.tally.check()
+		h.mem.checkMemory("at the end")
+		h.tally.checkCount()
 		if n := h.table.Len(); n != 1 && w.err == nil { // the tally's
 			w.failf("%s: %d regions are left", h.name, n)
 		}

@@ -43,7 +43,7 @@ func TestSeeds(t *testing.T) {
 	var next, failed atomic.Int64
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var seen Tales
+	var seen Coverage
 	for range runtime.GOMAXPROCS(0) {
 		wg.Add(1)
 		go func() {

@@ -85,7 +85,7 @@ func Refusals(t testing.TB, open func() (io.Closer, error), rows ...Refusal) {
 			if err := Refuse(r.errno, r.call, r.args...); err != nil {
 				return err
 			}
-			before := descriptors()
+			before := numDescriptors()
 			c, err := open()
 			switch {
 			case (err == nil) != r.well || err != nil && !errors.Is(err, r.errno):
@@ -95,7 +95,7 @@ func Refusals(t testing.TB, open func() (io.Closer, error), rows ...Refusal) {
 					t.Errorf("%s, closed: %v", r.name, err)
 				}
 			}
-			if n := descriptors() - before; n > 0 { // what others have left behind may go meanwhile
+			if n := numDescriptors() - before; n > 0 { // what others have left behind may go meanwhile
 				t.Errorf("%s: %d descriptors stay behind", r.name, n)
 			}
 			return nil
@@ -103,8 +103,8 @@ func Refusals(t testing.TB, open func() (io.Closer, error), rows ...Refusal) {
 	}
 }
 
-// descriptors is how many this process has open.
-func descriptors() int {
+// numDescriptors is how many this process has open.
+func numDescriptors() int {
 	list, _ := os.ReadDir("/proc/self/fd")
 	return len(list)
 }

@@ -37,10 +37,10 @@ func New(t testing.TB) *NS {
 // and devices that f opens stay in the namespace afterwards.
 func (n *NS) Do(f func() error) {
 	n.t.Helper()
-	n.must(n.ns.Do(f))
+	n.mustOK(n.ns.Do(f))
 }
 
-func (n *NS) must(err error) {
+func (n *NS) mustOK(err error) {
 	n.t.Helper()
 	if err != nil {
 		n.t.Fatal(err)
@@ -50,9 +50,9 @@ func (n *NS) must(err error) {
 // Veth joins two namespaces with a pair of Ethernet devices of the given MTU, each called name.
 func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) {
 	a.t.Helper()
-	a.must(netns.Veth(a.ns, b.ns, name, mtu, addrA, addrB))
-	a.settle(name, addrA.Addr())
-	b.settle(name, addrB.Addr())
+	a.mustOK(netns.Veth(a.ns, b.ns, name, mtu, addrA, addrB))
+	a.awaitAddrs(name, addrA.Addr())
+	b.awaitAddrs(name, addrB.Addr())
 }
 
 // EachFamily runs f for IPv4 and for IPv6, with two namespaces joined by a device called cable, and
@@ -68,9 +68,9 @@ func EachFamily(t *testing.T, mtu int, f func(t *testing.T, a, b *NS, addrA, add
 	}
 }
 
-// settle waits until the device can use its IPv6 addresses, the link-local one too, which neighbor
+// awaitAddrs waits until the device can use its IPv6 addresses, the link-local one too, which neighbor
 // discovery needs: the kernel finishes both on a work queue.
-func (n *NS) settle(name string, a netip.Addr) {
+func (n *NS) awaitAddrs(name string, a netip.Addr) {
 	n.t.Helper()
 	if a.Is4() {
 		return
@@ -103,7 +103,7 @@ func (n *NS) settle(name string, a netip.Addr) {
 // Route sends dst through via.
 func (n *NS) Route(dst netip.Prefix, via netip.Addr) {
 	n.t.Helper()
-	n.must(n.ns.Route(dst, via))
+	n.mustOK(n.ns.Route(dst, via))
 }
 
 // Prohibit leaves packets from an address without a route.

@@ -16,8 +16,8 @@ var bits = map[string]uint{
 	"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN,
 }
 
-// have reads the effective set of this process from proc(5).
-func have(capability string) bool {
+// hasCapability reads the effective set of this process from proc(5).
+func hasCapability(capability string) bool {
 	bit, ok := bits[capability]
 	if !ok {
 		panic(fmt.Sprintf("testpriv: unknown capability %q", capability))

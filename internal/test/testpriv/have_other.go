@@ -2,5 +2,5 @@
 
 package testpriv
 
-// have is false: capabilities are Linux's.
-func have(string) bool { return false }
+// hasCapability is false: capabilities are Linux's.
+func hasCapability(string) bool { return false }

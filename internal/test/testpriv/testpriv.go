@@ -12,7 +12,7 @@ import (
 func Require(t testing.TB, capabilities ...string) {
 	t.Helper()
 	for _, c := range capabilities {
-		if have(c) {
+		if hasCapability(c) {
 			continue
 		}
 		if os.Getenv("CI") == "true" {

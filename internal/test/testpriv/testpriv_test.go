@@ -21,8 +21,8 @@ func TestMissingPrivilegeSkipsExceptInCI(t *testing.T) {
 		name, ci string
 		want     verdict
 	}{
-		{"a developer's machine skips", "", verdict{skipped: !have("CAP_NET_RAW")}},
-		{"CI fails", "true", verdict{failed: !have("CAP_NET_RAW")}},
+		{"a developer's machine skips", "", verdict{skipped: !hasCapability("CAP_NET_RAW")}},
+		{"CI fails", "true", verdict{failed: !hasCapability("CAP_NET_RAW")}},
 	} {
 		t.Setenv("CI", test.ci)
 		var got verdict

@@ -19,8 +19,8 @@ var (
 	peer4, peer6 = netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8::2")
 )
 
-// pattern is the first n octets of what packet id holds.
-func pattern(id uint32, n int) []byte {
+// patternOf is the first n octets of what packet id holds.
+func patternOf(id uint32, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(i>>3 ^ i*7 ^ int(id)*31)
@@ -28,8 +28,8 @@ func pattern(id uint32, n int) []byte {
 	return b
 }
 
-// cut is a packet in fragments, as they come.
-func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) (list []iphdr.Packet) {
+// cutPacket is a packet in fragments, as they come.
+func cutPacket(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) (list []iphdr.Packet) {
 	t.Helper()
 	err := iphdr.Fragment(payload, mtu, iphdr.ProtoSCTP, rawio.ECT0, src, dst, id, func(b []byte) error {
 		f, err := iphdr.Parse(bytes.Clone(b))
@@ -41,14 +41,14 @@ func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) 
 	return list
 }
 
-// part is one fragment of packet id.
-func part(id uint32, from, to int, more bool) iphdr.Packet {
+// fragmentOf is one fragment of packet id.
+func fragmentOf(id uint32, from, to int, more bool) iphdr.Packet {
 	return iphdr.Packet{Src: peer4, Dst: own4, ID: id, Proto: iphdr.ProtoSCTP, ECN: rawio.ECT0, Offset: from,
-		MoreFragments: more, Payload: pattern(id, to)[from:]}
+		MoreFragments: more, Payload: patternOf(id, to)[from:]}
 }
 
-// feed gives fragments in a buffer that is used again, and returns the packets that they complete.
-func feed(t testing.TB, a *Assembler, now rawio.Time, list ...iphdr.Packet) (out []iphdr.Packet) {
+// feedFragments gives fragments in a buffer that is used again, and returns the packets that they complete.
+func feedFragments(t testing.TB, a *Assembler, now rawio.Time, list ...iphdr.Packet) (out []iphdr.Packet) {
 	t.Helper()
 	var buf [1 << 16]byte
 	for _, f := range list {
@@ -57,13 +57,13 @@ func feed(t testing.TB, a *Assembler, now rawio.Time, list ...iphdr.Packet) (out
 			out = append(out, p)
 		}
 		clear(f.Payload)
-		bounded(t, a, f.Src)
+		checkBounded(t, a, f.Src)
 	}
 	return out
 }
 
-// bounded looks whether what waits keeps the limits, after a fragment of src.
-func bounded(t testing.TB, a *Assembler, src netip.Addr) {
+// checkBounded looks whether what waits keeps the limits, after a fragment of src.
+func checkBounded(t testing.TB, a *Assembler, src netip.Addr) {
 	t.Helper()
 	all, own := 0, 0
 	for i := range a.incomplete {
@@ -82,7 +82,7 @@ func bounded(t testing.TB, a *Assembler, src netip.Addr) {
 	must.That(t, all <= MaxOctets && own <= MaxOctetsPerSource, "%d octets wait, %d of them from %v", all, own, src)
 }
 
-func empty(t *testing.T, a *Assembler) {
+func checkEmpty(t *testing.T, a *Assembler) {
 	t.Helper()
 	check.Equal(t, "packets that still wait", len(a.incomplete), 0)
 }
@@ -93,8 +93,8 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, ends := range [][2]netip.Addr{{peer4, own4}, {peer6, own6}} {
 		for _, size := range []int{1400, 1401, 9000, 65507} {
-			whole := pattern(7, size)
-			one := cut(t, whole, 1280, ends[0], ends[1], 7)
+			whole := patternOf(7, size)
+			one := cutPacket(t, whole, 1280, ends[0], ends[1], 7)
 			n := len(one)
 			backwards := slices.Clone(one)
 			slices.Reverse(backwards)
@@ -104,14 +104,14 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 			for name, order := range map[string][]iphdr.Packet{"in order": one, "backwards": backwards,
 				"mixed": mixed, "twice": twice} {
 				a := new(Assembler)
-				out := feed(t, a, 0, order...)
+				out := feedFragments(t, a, 0, order...)
 				must.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, whole),
 					"%v, %d octets %s: %d packets", ends, size, name, len(out))
 				p := out[0]
 				check.That(t, p.Src == ends[0] && p.Dst == ends[1] && p.Proto == iphdr.ProtoSCTP &&
 					p.ECN == rawio.ECT0 && p.ID == 0 && p.Offset == 0 && !p.MoreFragments, "%+v", p)
 				check.Equal(t, name, a.Stats, (Stats{}))
-				empty(t, a)
+				checkEmpty(t, a)
 			}
 		}
 	}
@@ -128,64 +128,64 @@ func TestPacketsAreKeptApart(t *testing.T) {
 		{peer4, own4, 1}, {peer4, own4, 2}, {other4, own4, 1}, {peer4, other4, 1},
 		{peer6, own6, 1}, {peer6, own6, 1 << 16}, {other6, own6, 1}, {peer6, other6, 1},
 	} {
-		lists = append(lists, cut(t, pattern(uint32(100+i), 4000), 1280, key.src, key.dst, key.id))
+		lists = append(lists, cutPacket(t, patternOf(uint32(100+i), 4000), 1280, key.src, key.dst, key.id))
 	}
 	for k := range lists[0] {
 		for i, l := range lists {
-			out := feed(t, a, 0, l[k])
+			out := feedFragments(t, a, 0, l[k])
 			must.That(t, k >= len(l)-1 || len(out) == 0, "packet %d is complete after fragment %d", i, k)
 			must.That(t, k != len(l)-1 || len(out) == 1 &&
-				bytes.Equal(out[0].Payload, pattern(uint32(100+i), 4000)) && out[0].Src == l[0].Src,
+				bytes.Equal(out[0].Payload, patternOf(uint32(100+i), 4000)) && out[0].Src == l[0].Src,
 				"packet %d: %d came", i, len(out))
 		}
 	}
-	empty(t, a)
+	checkEmpty(t, a)
 }
 
 // RFC 8200 section 4.5: what follows is as the first fragment says, whichever comes first.
 func TestFirstFragmentNamesTheNextHeader(t *testing.T) {
-	f := []iphdr.Packet{part(1, 8, 20, false), part(1, 0, 8, true)}
+	f := []iphdr.Packet{fragmentOf(1, 8, 20, false), fragmentOf(1, 0, 8, true)}
 	f[0].Proto, f[1].Proto = iphdr.ProtoUDP, 60
-	out := feed(t, new(Assembler), 0, f...)
+	out := feedFragments(t, new(Assembler), 0, f...)
 	check.That(t, len(out) == 1 && out[0].Proto == 60, "%+v", out)
 }
 
 // RFC 5722 section 4 and RFC 8200 section 4.5: fragments that overlap drop the packet, and those
 // that come later too. Those that contradict each other in other ways do the same.
 func TestContradictions(t *testing.T) {
-	other := part(1, 8, 16, true)
+	other := fragmentOf(1, 8, 16, true)
 	other.Payload[0] ^= 1
 	for _, test := range []struct {
 		name        string
 		before, bad iphdr.Packet
 	}{
-		{"overlap with the one in front", part(1, 0, 24, true), part(1, 16, 32, true)},
-		{"overlap with the one behind", part(1, 16, 32, true), part(1, 0, 24, true)},
-		{"inside another", part(1, 0, 32, true), part(1, 8, 16, true)},
-		{"around another", part(1, 8, 16, true), part(1, 0, 32, true)},
-		{"longer", part(1, 8, 16, true), part(1, 8, 24, true)},
-		{"shorter", part(1, 8, 24, true), part(1, 8, 16, true)},
-		{"the same place with other octets", part(1, 8, 16, true), other},
-		{"the last one again, as not the last", part(1, 8, 16, false), part(1, 8, 16, true)},
-		{"now the last", part(1, 8, 16, true), part(1, 8, 16, false)},
-		{"another last one behind", part(1, 8, 16, false), part(1, 16, 20, false)},
-		{"another last one in front", part(1, 16, 20, false), part(1, 8, 16, false)},
-		{"behind the end", part(1, 8, 16, false), part(1, 16, 24, true)},
-		{"far behind the end", part(1, 8, 16, false), part(1, 64, 72, true)},
-		{"an end in front of what is there", part(1, 64, 72, true), part(1, 8, 16, false)},
+		{"overlap with the one in front", fragmentOf(1, 0, 24, true), fragmentOf(1, 16, 32, true)},
+		{"overlap with the one behind", fragmentOf(1, 16, 32, true), fragmentOf(1, 0, 24, true)},
+		{"inside another", fragmentOf(1, 0, 32, true), fragmentOf(1, 8, 16, true)},
+		{"around another", fragmentOf(1, 8, 16, true), fragmentOf(1, 0, 32, true)},
+		{"longer", fragmentOf(1, 8, 16, true), fragmentOf(1, 8, 24, true)},
+		{"shorter", fragmentOf(1, 8, 24, true), fragmentOf(1, 8, 16, true)},
+		{"the same place with other octets", fragmentOf(1, 8, 16, true), other},
+		{"the last one again, as not the last", fragmentOf(1, 8, 16, false), fragmentOf(1, 8, 16, true)},
+		{"now the last", fragmentOf(1, 8, 16, true), fragmentOf(1, 8, 16, false)},
+		{"another last one behind", fragmentOf(1, 8, 16, false), fragmentOf(1, 16, 20, false)},
+		{"another last one in front", fragmentOf(1, 16, 20, false), fragmentOf(1, 8, 16, false)},
+		{"behind the end", fragmentOf(1, 8, 16, false), fragmentOf(1, 16, 24, true)},
+		{"far behind the end", fragmentOf(1, 8, 16, false), fragmentOf(1, 64, 72, true)},
+		{"an end in front of what is there", fragmentOf(1, 64, 72, true), fragmentOf(1, 8, 16, false)},
 	} {
 		a := new(Assembler)
-		rest := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 24, true),
-			part(1, 24, 64, true), part(1, 64, 80, false)}
-		feed(t, a, 0, test.before, test.bad)
+		rest := []iphdr.Packet{fragmentOf(1, 0, 8, true), fragmentOf(1, 8, 16, true), fragmentOf(1, 16, 24, true),
+			fragmentOf(1, 24, 64, true), fragmentOf(1, 64, 80, false)}
+		feedFragments(t, a, 0, test.before, test.bad)
 		check.Equal(t, test.name, a.Stats, (Stats{Bad: 2}))
-		out := feed(t, a, 0, rest...)
+		out := feedFragments(t, a, 0, rest...)
 		check.That(t, len(out) == 0, "%s: %+v came", test.name, out)
 		check.Equal(t, test.name, a.Stats, (Stats{Bad: 7}))
-		out = feed(t, a, rawio.Time(Timeout), rest...)
-		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(1, 80)),
+		out = feedFragments(t, a, rawio.Time(Timeout), rest...)
+		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, patternOf(1, 80)),
 			"%s: the identification is not free again", test.name)
-		empty(t, a)
+		checkEmpty(t, a)
 	}
 }
 
@@ -193,14 +193,15 @@ func TestContradictions(t *testing.T) {
 func TestFragmentsAreDropped60SecondsAfterTheFirst(t *testing.T) {
 	a := new(Assembler)
 	start := rawio.Time(12345)
-	feed(t, a, start, part(1, 0, 8, true), part(2, 0, 8, true))
-	feed(t, a, start.Add(time.Second), part(3, 0, 8, true))
-	feed(t, a, start.Add(Timeout/2), part(1, 8, 16, true), part(2, 8, 16, true))
+	feedFragments(t, a, start, fragmentOf(1, 0, 8, true), fragmentOf(2, 0, 8, true))
+	feedFragments(t, a, start.Add(time.Second), fragmentOf(3, 0, 8, true))
+	feedFragments(t, a, start.Add(Timeout/2), fragmentOf(1, 8, 16, true), fragmentOf(2, 8, 16, true))
 	check.Equal(t, "packets just before it is too late",
-		len(feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false))), 1)
-	out := feed(t, a, start.Add(Timeout), part(2, 16, 20, false))
+		len(feedFragments(t, a, start.Add(Timeout-1), fragmentOf(1, 16, 20, false))), 1)
+	out := feedFragments(t, a, start.Add(Timeout), fragmentOf(2, 16, 20, false))
 	check.That(t, len(out) == 0 && a.Stats == (Stats{Late: 2}), "%d came, %+v", len(out), a.Stats)
-	check.Equal(t, "packets of a younger one", len(feed(t, a, start.Add(Timeout), part(3, 8, 20, false))), 1)
+	check.Equal(t, "packets of a younger one",
+		len(feedFragments(t, a, start.Add(Timeout), fragmentOf(3, 8, 20, false))), 1)
 	check.Equal(t, "Timeout", Timeout, time.Minute)
 }
 
@@ -218,7 +219,7 @@ func TestCEOfOneFragmentIsNotLost(t *testing.T) {
 		{[3]uint8{not, ect0, ce}, dropped}, {[3]uint8{ce, ect0, not}, dropped}, {[3]uint8{ect0, not, ce}, dropped},
 		{[3]uint8{ect1, ect0, ect0}, ect1}, {[3]uint8{not, ect0, ect0}, not}, // not specified: as the first says
 	} {
-		f := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 20, false)}
+		f := []iphdr.Packet{fragmentOf(1, 0, 8, true), fragmentOf(1, 8, 16, true), fragmentOf(1, 16, 20, false)}
 		for i, e := range test.in {
 			f[i].ECN = e
 		}
@@ -226,7 +227,7 @@ func TestCEOfOneFragmentIsNotLost(t *testing.T) {
 			a := new(Assembler)
 			got := uint8(dropped)
 			for _, i := range order {
-				if out := feed(t, a, 0, f[i]); len(out) > 0 {
+				if out := feedFragments(t, a, 0, f[i]); len(out) > 0 {
 					got = out[0].ECN
 				}
 			}
@@ -246,12 +247,12 @@ func TestLimitOfASource(t *testing.T) {
 		{8, 100, MaxOctetsPerSource / 100 / (8 + fragmentCost)},
 	} {
 		a := new(Assembler)
-		other := part(99, 0, 8, true)
+		other := fragmentOf(99, 0, 8, true)
 		other.Src = netip.MustParseAddr("198.51.100.3")
-		feed(t, a, 0, other)
+		feedFragments(t, a, 0, other)
 		begin := func(id int) {
 			for i := range test.pieces {
-				feed(t, a, 1, part(uint32(id), i*test.size, (i+1)*test.size, true))
+				feedFragments(t, a, 1, fragmentOf(uint32(id), i*test.size, (i+1)*test.size, true))
 			}
 		}
 		for i := range test.count {
@@ -262,33 +263,33 @@ func TestLimitOfASource(t *testing.T) {
 		check.That(t, a.Stats == (Stats{Full: uint64(test.pieces)}), "%d octets: %+v after %d packets", test.size,
 			a.Stats, test.count+1)
 		rest := func(id int) iphdr.Packet {
-			return part(uint32(id), test.pieces*test.size, test.pieces*test.size+4, false)
+			return fragmentOf(uint32(id), test.pieces*test.size, test.pieces*test.size+4, false)
 		}
-		check.Equal(t, "packets of the oldest", len(feed(t, a, 1, rest(0))), 0)
-		check.Equal(t, "packets of others", len(feed(t, a, 1, rest(2), rest(test.count))), 2)
-		last := part(99, 8, 12, false)
+		check.Equal(t, "packets of the oldest", len(feedFragments(t, a, 1, rest(0))), 0)
+		check.Equal(t, "packets of others", len(feedFragments(t, a, 1, rest(2), rest(test.count))), 2)
+		last := fragmentOf(99, 8, 12, false)
 		last.Src = other.Src
-		check.Equal(t, "packets of another source", len(feed(t, a, 1, last)), 1)
+		check.Equal(t, "packets of another source", len(feedFragments(t, a, 1, last)), 1)
 	}
 }
 
 func TestFragmentsOfAllSourcesAreBounded(t *testing.T) {
 	a := new(Assembler)
 	first := func(i int) iphdr.Packet {
-		f := part(1, 0, 8, true)
+		f := fragmentOf(1, 0, 8, true)
 		f.Src = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
 		return f
 	}
 	const most = MaxOctets / minPacketCost
 	for i := range most + 10 {
-		feed(t, a, 0, first(i))
+		feedFragments(t, a, 0, first(i))
 		want := max(0, i+1-most)
 		must.That(t, a.Stats.Full == uint64(want), "%d given up after %d, want %d", a.Stats.Full, i+1, want)
 	}
 	for _, i := range []int{10, most + 9, 9} {
-		last := part(1, 8, 12, false)
+		last := fragmentOf(1, 8, 12, false)
 		last.Src = first(i).Src
-		n := len(feed(t, a, 0, last))
+		n := len(feedFragments(t, a, 0, last))
 		check.That(t, (n == 1) == (i > 9), "packet %d: %d came", i, n)
 	}
 }
@@ -299,7 +300,7 @@ func TestNumberOfFragments(t *testing.T) {
 		a := new(Assembler)
 		var out []iphdr.Packet
 		for i := range n {
-			out = append(out, feed(t, a, 0, part(1, 8*i, 8*i+8, i < n-1))...)
+			out = append(out, feedFragments(t, a, 0, fragmentOf(1, 8*i, 8*i+8, i < n-1))...)
 		}
 		ok := len(out) == 1
 		check.That(t, ok == (n == maxFragments), "%d fragments: %d packets, %+v", n, len(out), a.Stats)
@@ -313,8 +314,9 @@ func TestLargestPacketIsPutTogether(t *testing.T) {
 		src, dst  netip.Addr
 		size, mtu int
 	}{{peer4, own4, 65515, 576}, {peer6, own6, 65535, 1280}} {
-		out := feed(t, new(Assembler), 0, cut(t, pattern(3, row.size), row.mtu, row.src, row.dst, 3)...)
-		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(3, row.size)), "%v: %d came", row.src,
+		out := feedFragments(t, new(Assembler), 0, cutPacket(t, patternOf(3, row.size), row.mtu, row.src, row.dst,
+			3)...)
+		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, patternOf(3, row.size)), "%v: %d came", row.src,
 			len(out))
 	}
 }

@@ -25,17 +25,17 @@ type command struct {
 
 const commandLen = 7
 
-func (c command) put(b []byte) []byte {
+func (c command) appendTo(b []byte) []byte {
 	b = append(b, c.what, c.id)
 	b = binary.BigEndian.AppendUint16(b, c.at)
 	return append(binary.BigEndian.AppendUint16(b, c.length), c.wait)
 }
 
-// fragment is what c says, as iphdr.Parse would have returned it.
-func (c command) fragment() (f iphdr.Packet, ok bool) {
+// toPacket is what c says, as iphdr.Parse would have returned it.
+func (c command) toPacket() (f iphdr.Packet, ok bool) {
 	src := [4]netip.Addr{peer4, peer6, netip.MustParseAddr("198.51.100.3"),
 		netip.MustParseAddr("2001:db8::3")}[c.what&3]
-	f = part(uint32(c.id), 0, 0, c.what>>4&1 == 0)
+	f = fragmentOf(uint32(c.id), 0, 0, c.what>>4&1 == 0)
 	f.Src, f.ECN, f.Offset = src, c.what>>2&3, int(c.at&0x1fff)*8
 	n := int(c.length)
 	if f.MoreFragments {
@@ -48,7 +48,7 @@ func (c command) fragment() (f iphdr.Packet, ok bool) {
 	return f, true
 }
 
-var patterns = [2][]byte{pattern(0, 1<<16), pattern(1, 1<<16)}
+var patterns = [2][]byte{patternOf(0, 1<<16), patternOf(1, 1<<16)}
 
 // FuzzAssembler gives an Assembler any fragments, and compares what comes out and what is counted
 // with a model that does the same in the plainest way; what waits keeps the limits.
@@ -66,7 +66,7 @@ func FuzzAssembler(f *testing.F) {
 		}
 		order(list)
 		for _, c := range list {
-			b = c.put(b)
+			b = c.appendTo(b)
 		}
 		return b
 	}
@@ -79,7 +79,7 @@ func FuzzAssembler(f *testing.F) {
 	f.Add(train(1, 9, 2000, 8, asIs)) // more fragments than a packet may have
 	var flood []byte
 	for i := range 700 {
-		flood = command{what: byte(i), id: byte(i >> 2), length: 8 + 60000*uint16(i/600)}.put(flood)
+		flood = command{what: byte(i), id: byte(i >> 2), length: 8 + 60000*uint16(i/600)}.appendTo(flood)
 	}
 	f.Add(flood)
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -89,7 +89,7 @@ func FuzzAssembler(f *testing.F) {
 		now := rawio.Time(0)
 		for ; len(in) >= commandLen; in = in[commandLen:] {
 			c := command{in[0], in[1], binary.BigEndian.Uint16(in[2:]), binary.BigEndian.Uint16(in[4:]), in[6]}
-			f, ok := c.fragment()
+			f, ok := c.toPacket()
 			if !ok {
 				continue
 			}
@@ -100,7 +100,7 @@ func FuzzAssembler(f *testing.F) {
 				"%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted,
 				len(want.Payload), want.ECN)
 			must.That(t, a.Stats == Stats(m.Stats), "%+v, the model has %+v", a.Stats, m.Stats)
-			bounded(t, a, f.Src)
+			checkBounded(t, a, f.Src)
 		}
 	})
 }

@@ -12,13 +12,13 @@ import (
 // FuzzIP: whatever comes, Parse neither panics nor gives a payload outside the packet; what is
 // sent, whole or in fragments, is what is parsed or put together again.
 func FuzzIP(f *testing.F) {
-	f.Add(packet4([]byte("payload")), uint16(1500))
+	f.Add(ipv4Packet([]byte("payload")), uint16(1500))
 	f.Add([]byte("0"), uint16(13))
-	f.Add(packet6(ProtoSCTP, []byte("payload")), uint16(60))
-	f.Add(packet6(extHopByHop, append([]byte{ProtoSCTP, 7: 0}, "payload"...)), uint16(30))
+	f.Add(ipv6Packet(ProtoSCTP, []byte("payload")), uint16(60))
+	f.Add(ipv6Packet(extHopByHop, append([]byte{ProtoSCTP, 7: 0}, "payload"...)), uint16(30))
 	f.Fuzz(func(t *testing.T, b []byte, mtu uint16) {
-		trip(t, b[:min(len(b), 2000)], int(mtu), a4, b4)
-		trip(t, b[:min(len(b), 2000)], int(mtu), a6, b6)
+		roundTrip(t, b[:min(len(b), 2000)], int(mtu), a4, b4)
+		roundTrip(t, b[:min(len(b), 2000)], int(mtu), a6, b6)
 		p, err := Parse(b)
 		check.That(t, err != nil && err != ErrFragment || p.HeaderLen+len(p.Payload) <= len(b) &&
 			p.HeaderLen >= IPv4HeaderLen && bytes.Equal(b[p.HeaderLen:][:len(p.Payload)], p.Payload),
@@ -35,8 +35,8 @@ func FuzzIP(f *testing.F) {
 	})
 }
 
-// trip sends a payload in packets of at most mtu octets.
-func trip(t *testing.T, payload []byte, mtu int, src, dst netip.Addr) {
+// roundTrip sends a payload in packets of at most mtu octets.
+func roundTrip(t *testing.T, payload []byte, mtu int, src, dst netip.Addr) {
 	var got []byte
 	packets := 0
 	err := Fragment(payload, mtu, ProtoSCTP, 3, src, dst, 7, func(b []byte) error {

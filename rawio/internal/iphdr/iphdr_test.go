@@ -20,25 +20,25 @@ var (
 	b6 = netip.MustParseAddr("2001:db8::2")
 )
 
-func packet4(payload []byte) []byte {
+func ipv4Packet(payload []byte) []byte {
 	b := bytes.Repeat([]byte{0xff}, IPv4HeaderLen+len(payload))
 	PutIPv4Header(b, len(payload), ProtoSCTP, 2, a4, b4)
 	copy(b[IPv4HeaderLen:], payload)
 	return b
 }
 
-func packet6(next uint8, payload []byte) []byte {
+func ipv6Packet(next uint8, payload []byte) []byte {
 	b := bytes.Repeat([]byte{0xff}, IPv6HeaderLen+len(payload))
 	PutIPv6Header(b, len(payload), next, 1, a6, b6)
 	copy(b[IPv6HeaderLen:], payload)
 	return b
 }
 
-// fragment6 is a fragment of n octets.
-func fragment6(at uint16, more bool, n int) []byte {
+// ipv6Fragment is a fragment of n octets.
+func ipv6Fragment(at uint16, more bool, n int) []byte {
 	h := []byte{ProtoSCTP, 0xff, 0, 6, 1, 2, 3, 4} // reserved octets and bits are ignored
 	binary.BigEndian.PutUint16(h[2:], at|6|bitIf(more, 1))
-	return packet6(extFragment, append(h, make([]byte, n)...))
+	return ipv6Packet(extFragment, append(h, make([]byte, n)...))
 }
 
 func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
@@ -51,10 +51,10 @@ func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
 	ApplyMarks(b, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xbb})
 	check.Equal(t, "sum with a mark", foldChecksum(AddChecksum(0, b)), 0xffff)
 	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xbb, 7}) // the ECN field stays
-	b6 := packet6(ProtoSCTP, nil)                                      // with ECN 1
+	b6 := ipv6Packet(ProtoSCTP, nil)                                   // with ECN 1
 	ApplyMarks(b6, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xba})
 	check.Slice(t, "IPv6 with a mark", b6[:8], []byte{0x6b, 0x90, 0, 0, 0, 0, ProtoSCTP, 7})
-	b6 = packet6(ProtoSCTP, nil)
+	b6 = ipv6Packet(ProtoSCTP, nil)
 	ApplyMarks(b6, &rawio.Packet{DSCP: 1, FlowLabel: 0xabcde}, rawio.Mark{Class: 0xba})
 	check.Slice(t, "the mark of a packet goes first", b6[:8], []byte{0x60, 0x5a, 0xbc, 0xde, 0, 0, ProtoSCTP, 64})
 	PutIPv4Header(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
@@ -68,21 +68,21 @@ func TestRoundTrip(t *testing.T) {
 		b    []byte
 		want Packet
 	}{
-		{"IPv4", packet4(payload), Packet{Src: a4, Dst: b4, Payload: payload, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
-		{"IPv4 with octets behind its length", append(packet4(payload), 0, 0), Packet{Src: a4, Dst: b4, Payload: payload, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
-		{"IPv6", packet6(ProtoSCTP, payload), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv4 header alone", packet4(nil), Packet{Src: a4, Dst: b4, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
-		{"IPv6 header alone", packet6(ProtoSCTP, nil), Packet{Src: a6, Dst: b6, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv6 extension header alone", packet6(extDestination, []byte{59, 0, 7: 0}), Packet{Src: a6, Dst: b6, HeaderLen: 48, Proto: 59, ECN: 1}},
-		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv4", ipv4Packet(payload), Packet{Src: a4, Dst: b4, Payload: payload, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv4 with octets behind its length", append(ipv4Packet(payload), 0, 0), Packet{Src: a4, Dst: b4, Payload: payload, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv6", ipv6Packet(ProtoSCTP, payload), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv4 header alone", ipv4Packet(nil), Packet{Src: a4, Dst: b4, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv6 header alone", ipv6Packet(ProtoSCTP, nil), Packet{Src: a6, Dst: b6, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6 extension header alone", ipv6Packet(extDestination, []byte{59, 0, 7: 0}), Packet{Src: a6, Dst: b6, HeaderLen: 48, Proto: 59, ECN: 1}},
+		{"IPv6 with octets behind its length", append(ipv6Packet(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 behind two extension headers",
-			packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
+			ipv6Packet(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 64, Proto: ProtoSCTP, ECN: 1}},
 		// RFC 6946: a fragment header without fragmentation is as good as none.
-		{"IPv6 atomic fragment", packet6(extFragment, append([]byte{ProtoSCTP, 0, 0, 0, 1, 2, 3, 4}, payload...)),
+		{"IPv6 atomic fragment", ipv6Packet(extFragment, append([]byte{ProtoSCTP, 0, 0, 0, 1, 2, 3, 4}, payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 48, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 atomic fragment with reserved octets",
-			packet6(extFragment, append([]byte{extDestination, 0xff, 0, 6, 1, 2, 3, 4, ProtoSCTP, 7 + 8: 0},
+			ipv6Packet(extFragment, append([]byte{extDestination, 0xff, 0, 6, 1, 2, 3, 4, ProtoSCTP, 7 + 8: 0},
 				payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 56, Proto: ProtoSCTP, ECN: 1}},
 	} {
@@ -104,7 +104,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 		return b
 	}
-	p4, p6 := packet4([]byte("payload")), packet6(ProtoSCTP, []byte("payload"))
+	p4, p6 := ipv4Packet([]byte("payload")), ipv6Packet(ProtoSCTP, []byte("payload"))
 	mapped := netip.MustParseAddr("::ffff:192.0.2.1").As16()
 	corrupt := bytes.Clone(p4)
 	corrupt[8]--
@@ -121,29 +121,29 @@ func TestParseRefuses(t *testing.T) {
 		{"IPv4 header longer than the packet", change(p4, 0, 0x4f), ErrMalformed},
 		{"IPv4 total length below the header's", change(p4, 2, 0, 19), ErrMalformed},
 		{"IPv4 wrong checksum", corrupt, ErrChecksum},
-		{"IPv4 first fragment", change(packet4(make([]byte, 16)), 6, 0x20, 0), ErrFragment},
+		{"IPv4 first fragment", change(ipv4Packet(make([]byte, 16)), 6, 0x20, 0), ErrFragment},
 		{"IPv4 last fragment", change(p4, 6, 0, 1), ErrFragment},
 		{"IPv6 header cut off", p6[:39], ErrMalformed},
 		{"IPv6 header cut off within its first word", p6[:1], ErrMalformed},
 		{"IPv6 packet cut off", p6[:len(p6)-1], ErrMalformed},
 		{"IPv4 fragment with a wrong checksum", append(bytes.Clone(p4[:7]), append([]byte{1}, p4[8:]...)...), ErrChecksum},
-		{"IPv4 first fragment of no multiple of 8 octets", change(packet4([]byte("nine octets")), 6, 0x20, 0), ErrMalformed},
-		{"IPv4 fragment of nothing", change(packet4(nil), 6, 0, 1), ErrMalformed},
-		{"IPv4 fragment up to 65,535 octets", change(packet4(make([]byte, 65515-8184*8)), 6, 0x1f, 0xf8), ErrFragment},
-		{"IPv4 fragment beyond", change(packet4(make([]byte, 65516-8184*8)), 6, 0x1f, 0xf8), ErrMalformed},
-		{"IPv6 first fragment", fragment6(0, true, 8), ErrFragment},
-		{"IPv6 last fragment", fragment6(8, false, 5), ErrFragment},
-		{"IPv6 first fragment of no multiple of 8 octets", fragment6(0, true, 9), ErrMalformed},
-		{"IPv6 fragment of nothing", fragment6(8, false, 0), ErrMalformed},
-		{"IPv6 fragment up to 65,535 octets", fragment6(65528, false, 7), ErrFragment},
-		{"IPv6 fragment beyond", fragment6(65528, false, 8), ErrMalformed},
-		{"IPv6 fragment beyond with the extension header in front", packet6(extDestination, append([]byte{extFragment, 7: 0}, fragment6(65520, false, 8)[IPv6HeaderLen:]...)), ErrMalformed},
-		{"IPv6 fragment header cut off", packet6(extFragment, make([]byte, 7)), ErrMalformed},
-		{"IPv6 extension header cut off", packet6(extHopByHop, make([]byte, 7)), ErrMalformed},
-		{"IPv6 extension header longer than the packet", packet6(extHopByHop, []byte{59, 1, 7: 0}), ErrMalformed},
+		{"IPv4 first fragment of no multiple of 8 octets", change(ipv4Packet([]byte("nine octets")), 6, 0x20, 0), ErrMalformed},
+		{"IPv4 fragment of nothing", change(ipv4Packet(nil), 6, 0, 1), ErrMalformed},
+		{"IPv4 fragment up to 65,535 octets", change(ipv4Packet(make([]byte, 65515-8184*8)), 6, 0x1f, 0xf8), ErrFragment},
+		{"IPv4 fragment beyond", change(ipv4Packet(make([]byte, 65516-8184*8)), 6, 0x1f, 0xf8), ErrMalformed},
+		{"IPv6 first fragment", ipv6Fragment(0, true, 8), ErrFragment},
+		{"IPv6 last fragment", ipv6Fragment(8, false, 5), ErrFragment},
+		{"IPv6 first fragment of no multiple of 8 octets", ipv6Fragment(0, true, 9), ErrMalformed},
+		{"IPv6 fragment of nothing", ipv6Fragment(8, false, 0), ErrMalformed},
+		{"IPv6 fragment up to 65,535 octets", ipv6Fragment(65528, false, 7), ErrFragment},
+		{"IPv6 fragment beyond", ipv6Fragment(65528, false, 8), ErrMalformed},
+		{"IPv6 fragment beyond with the extension header in front", ipv6Packet(extDestination, append([]byte{extFragment, 7: 0}, ipv6Fragment(65520, false, 8)[IPv6HeaderLen:]...)), ErrMalformed},
+		{"IPv6 fragment header cut off", ipv6Packet(extFragment, make([]byte, 7)), ErrMalformed},
+		{"IPv6 extension header cut off", ipv6Packet(extHopByHop, make([]byte, 7)), ErrMalformed},
+		{"IPv6 extension header longer than the packet", ipv6Packet(extHopByHop, []byte{59, 1, 7: 0}), ErrMalformed},
 		{"IPv6 from an IPv4-mapped address", change(p6, 8, mapped[:]...), ErrMalformed},
 		{"IPv6 to an IPv4-mapped address", change(p6, 24, mapped[:]...), ErrMalformed},
-		{"IPv6 routing header with segments left", packet6(extRouting, []byte{132, 0, 0, 1, 7: 0}), ErrMalformed},
+		{"IPv6 routing header with segments left", ipv6Packet(extRouting, []byte{132, 0, 0, 1, 7: 0}), ErrMalformed},
 	} {
 		_, err := Parse(test.b)
 		check.That(t, err == test.want, "%s: %v, want %v", test.name, err, test.want)
@@ -161,12 +161,13 @@ func TestParseFragment(t *testing.T) {
 		{"IPv4", []byte{0x46, 1, 0, 32, 7, 8, 0x20, 2, 64, ProtoSCTP, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8},
 			Packet{Src: a4, Dst: b4, HeaderLen: 24, Offset: 16, MoreFragments: true, ID: 0x708, Proto: ProtoSCTP,
 				ECN: 1}},
-		{"IPv6", packet6(extHopByHop, []byte{extFragment, 7: 0, 8: ProtoSCTP, 11: 0x11, 12: 1, 2, 3, 4, 1, 2, 3, 4, 5,
+		{"IPv6", ipv6Packet(extHopByHop, []byte{extFragment, 7: 0, 8: ProtoSCTP, 11: 0x11, 12: 1, 2, 3, 4, 1, 2, 3, 4,
+			5,
 			6, 7, 8}),
 			Packet{Src: a6, Dst: b6, HeaderLen: 56, Offset: 16, MoreFragments: true, ID: 0x1020304, Proto: ProtoSCTP,
 				ECN: 1}},
 		{"IPv6, behind it an extension header",
-			packet6(extFragment, []byte{extDestination, 3: 1, 4: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
+			ipv6Packet(extFragment, []byte{extDestination, 3: 1, 4: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
 			Packet{Src: a6, Dst: b6, HeaderLen: 48, MoreFragments: true, ID: 0x1020304, Proto: extDestination, ECN: 1}},
 	} {
 		if test.b[0]>>4 == 4 {
@@ -280,7 +281,7 @@ func TestMTUIsThatOfTheMessagesThatHaveOne(t *testing.T) {
 
 func TestQuoteOfAnotherHostsPacketIsRefused(t *testing.T) {
 	head := []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	long := packet4(append(head, make([]byte, 1000)...))
+	long := ipv4Packet(append(head, make([]byte, 1000)...))
 	for _, test := range []struct {
 		name     string
 		b        []byte
@@ -289,12 +290,12 @@ func TestQuoteOfAnotherHostsPacketIsRefused(t *testing.T) {
 	}{
 		{"IPv4 cut off after 8 octets", long[:28], a4, b4, 8},
 		{"IPv4 cut off in the middle", long[:500], a4, b4, 480},
-		{"IPv4 whole, with padding behind", append(packet4(head), 0, 0), a4, b4, 8},
+		{"IPv4 whole, with padding behind", append(ipv4Packet(head), 0, 0), a4, b4, 8},
 		{"IPv4 too short for a verification tag", long[:27], a4, b4, 0},
 		{"IPv4 header cut off", long[:19], a4, b4, 0},
-		{"IPv6", packet6(ProtoSCTP, head), a6, b6, 8},
-		{"IPv6 behind an extension header", packet6(extDestination, append([]byte{ProtoSCTP, 7: 0}, head...)), a6, b6, 8},
-		{"another protocol", packet6(ProtoUDP, head), a6, b6, 0},
+		{"IPv6", ipv6Packet(ProtoSCTP, head), a6, b6, 8},
+		{"IPv6 behind an extension header", ipv6Packet(extDestination, append([]byte{ProtoSCTP, 7: 0}, head...)), a6, b6, 8},
+		{"another protocol", ipv6Packet(ProtoUDP, head), a6, b6, 0},
 		{"nothing", nil, a4, b4, 0},
 	} {
 		src, dst, sctp, ok := ParseQuote(test.b)

@@ -24,9 +24,9 @@ func (quoting) DecodeError(e *ICMPError, p *rawio.Packet) bool {
 	return len(e.Data) > 8
 }
 
-// datagram is what the kernel could have received into message i: octets that count up from a first
+// makeDatagram is what the kernel could have received into message i: octets that count up from a first
 // one, an address and control messages. It returns the packets that are to come of it.
-func (s *input) datagram(r *receiver, i int) (want [][]byte) {
+func (s *input) makeDatagram(r *receiver, i int) (want [][]byte) {
 	h := &r.headers[i]
 	b := s.Next()
 	n := []int{s.Next(), s.Next() << 4, smallBuf - 2 + b>>4, s.Next() << 8}[b%4]
@@ -49,7 +49,7 @@ func (s *input) datagram(r *receiver, i int) (want [][]byte) {
 		addr = netip.IPv6LinkLocalAllNodes().WithZone("lo")
 	}
 	r.names[i].setAddr(addr, uint16(s.Next()))
-	segment := s.control(&r.ctls[i], &h.hdr)
+	segment := s.makeControl(&r.ctls[i], &h.hdr)
 	if n == 0 || b&16 != 0 {
 		return [][]byte{nil} // one malformed
 	}
@@ -62,8 +62,8 @@ func (s *input) datagram(r *receiver, i int) (want [][]byte) {
 	return append(want, d)
 }
 
-// control makes control messages, or octets instead, and returns the segment size that they say.
-func (s *input) control(c *controlBuf, h *unix.Msghdr) (segment int) {
+// makeControl makes control messages, or octets instead, and returns the segment size that they say.
+func (s *input) makeControl(c *controlBuf, h *unix.Msghdr) (segment int) {
 	b := s.Next()
 	at := 0
 	switch b % 4 {
@@ -102,10 +102,10 @@ func FuzzReceive(f *testing.F) {
 			var want [][]byte
 			n := len(r.prepareMessages(b%4 + 1))
 			for i := range n {
-				want = append(want, s.datagram(r, i)...)
+				want = append(want, s.makeDatagram(r, i)...)
 			}
 			r.beginBatch(n, quoting{})
-			drain(t, r, st, want, b>>4%4+1)
+			drainAll(t, r, st, want, b>>4%4+1)
 		}
 		r.releaseBufs()
 		q.releaseBuf()
@@ -113,8 +113,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// drain takes all packets, some at a time, and compares those that are well formed.
-func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
+// drainAll takes all packets, some at a time, and compares those that are well formed.
+func drainAll(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
 	malformed := st.RxMalformed.Load()
 	for _, w := range want {
 		if len(w) == 0 || w[0] == 0 {

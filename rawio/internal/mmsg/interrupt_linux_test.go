@@ -13,7 +13,7 @@ import (
 func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
 	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Sleep},
 		{rawio.Park}, nil} {
-		_, b := pair(t, 0)
+		_, b := newPair(t, 0)
 		b.sockets[0].icmpPending.Store(i == 4)
 		looks := 0
 		b.drainErrorsFunc = func(uintptr) { looks++ }
@@ -37,7 +37,7 @@ func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 	}{{"blocking", 0, false}, {"polling", time.Hour, false}, {"before a read that blocks", 0, true},
 		{"before a read that polls", time.Hour, true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b := pair(t, tt.spin)
+			a, b := newPair(t, tt.spin)
 			in := make([]rawio.Packet, 1)
 			end := make(chan error, 1)
 			read := func() {

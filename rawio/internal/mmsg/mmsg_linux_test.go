@@ -32,7 +32,7 @@ func (bare) Decode(m *Message, p *rawio.Packet) bool {
 func (bare) DecodeError(*ICMPError, *rawio.Packet) bool { return false }
 func (bare) Encode(p *rawio.Packet, o *Outgoing) error  { return nil }
 
-func pair(t *testing.T, spin time.Duration) (a, b *Group) {
+func newPair(t *testing.T, spin time.Duration) (a, b *Group) {
 	t.Helper()
 	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	group := func(fd int) *Group {
@@ -50,7 +50,7 @@ var anywhere = netip.MustParseAddrPort("127.0.0.1:1")
 // Writers that find the queue full wait for the reader and go on; nothing is lost or mixed up.
 func TestFullQueueBlocksWriters(t *testing.T) {
 	for _, spin := range []time.Duration{0, 20 * time.Microsecond} {
-		a, b := pair(t, spin)
+		a, b := newPair(t, spin)
 		// what two Unix sockets have between them
 		must.OK(t, unix.SetsockoptInt(a.sockets[0].fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<16))
 		const writers, each = 4, 500
@@ -94,7 +94,7 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 // Where nothing leaves a full socket for a second, the packet is refused, and nobody waits for it
 // again before there is room.
 func TestFullSocketKeepsNoWriterForLong(t *testing.T) {
-	a, b := pair(t, 0)
+	a, b := newPair(t, 0)
 	s, w := a.sockets[0], newSender()
 	waits := 0
 	w.sendWhenWritable = func(uintptr) { waits++; w.writeTimeouts++ } // in vain
@@ -164,7 +164,7 @@ func TestSocketsTakeTurns(t *testing.T) {
 // The receiver copies together the first packets that do not fit a small buffer, goes over to large
 // ones, and comes back when packets have been small for long.
 func TestReceiveBuffersFollowThePackets(t *testing.T) {
-	a, b := pair(t, 0)
+	a, b := newPair(t, 0)
 	in := make([]rawio.Packet, 3)
 	var held []rawio.Packet
 	move := func(sizes ...int) {
@@ -215,7 +215,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 }
 
 func TestMalformedIsCountedAndSkipped(t *testing.T) {
-	a, b := pair(t, 0)
+	a, b := newPair(t, 0)
 	bad, in := rawio.Packet{Remote: anywhere}, make([]rawio.Packet, 4)
 	must.Do(a.WriteBatch([]rawio.Packet{bad, bad, bad, bad, bad, {Vec: [][]byte{{1}}, Remote: anywhere}}))(t)
 	must.Equal(t, "packets behind more of them than are read at a time", b.PollBatch(in), 1)
@@ -226,7 +226,7 @@ func TestMalformedIsCountedAndSkipped(t *testing.T) {
 // An error that stays is the packet's. This socket first reports ECONNREFUSED, which might be about
 // an earlier packet and is tried again, and then has no peer any more.
 func TestErrorStopsTheBatch(t *testing.T) {
-	a, b := pair(t, 0)
+	a, b := newPair(t, 0)
 	b.Close()
 	n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}})
 	var sys *os.SyscallError
@@ -326,7 +326,7 @@ func TestSystemCallIsBounded(t *testing.T) {
 		must.OK(t, s.encodeBatch(slices.Repeat([]rawio.Packet{p}, row.packets), bare{}, false, false))
 		check.Equal(t, "messages", s.messages, row.want)
 	}
-	check.That(t, newSender().encodeBatch(sequence(1, 13), loop{}, false, false) != nil,
+	check.That(t, newSender().encodeBatch(packetSequence(1, 13), loop{}, false, false) != nil,
 		"what the codec refuses is taken")
 }
 

@@ -50,7 +50,7 @@ func (choosy) Decode(m *Message, p *rawio.Packet) bool {
 
 // Malformed datagrams give their buffers back, and one that was cut off is malformed.
 func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
-	a, b := pair(t, 0)
+	a, b := newPair(t, 0)
 	b.sockets[0].codec = choosy{}
 	send := func(first byte, n int) {
 		t.Helper()

@@ -103,7 +103,7 @@ func udpSocket(t *testing.T, to netip.AddrPort) (*Group, netip.AddrPort) {
 	return g, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
 }
 
-func sequence(n, size int) []rawio.Packet {
+func packetSequence(n, size int) []rawio.Packet {
 	pkts := make([]rawio.Packet, n)
 	for i := range pkts {
 		pkts[i] = rawio.Packet{Vec: [][]byte{{byte(i)}, bytes.Repeat([]byte{byte(i)}, size-1)}, Remote: anywhere}
@@ -122,7 +122,7 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 	}
 	must.OK(t, sk.Control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }))
 	for _, count := range []int{3, 50} {
-		out := sequence(count, 200)
+		out := packetSequence(count, 200)
 		out[0].ECN = 1 // it goes by itself, before the others are refused
 		n, err := tx.WriteBatch(out)
 		must.That(t, n == count && err == nil, "WriteBatch = %d, %v", n, err)
@@ -150,7 +150,7 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	if !tx.sockets[0].Segmenting() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
-	n, err := tx.WriteBatch(sequence(30, 300))
+	n, err := tx.WriteBatch(packetSequence(30, 300))
 	must.That(t, n == 30 && err == nil, "WriteBatch = %d, %v", n, err)
 	check.Equal(t, "system calls for one run", tx.Stats.TxCalls.Load(), 1)
 	in := make([]rawio.Packet, 30)
@@ -178,7 +178,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	tx, _ := udpSocket(t, addr)
 	in := make([]rawio.Packet, 20)
 	must.Equal(t, "packets of none", rx.PollBatch(in), 0)
-	must.Do(tx.WriteBatch(sequence(30, 300)))(t)
+	must.Do(tx.WriteBatch(packetSequence(30, 300)))(t)
 	for got := 0; got < 30; {
 		n := rx.PollBatch(in)
 		for i := range n {
@@ -199,7 +199,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 func TestCloseWithLeftovers(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
-	must.Do(tx.WriteBatch(sequence(30, 300)))(t)
+	must.Do(tx.WriteBatch(packetSequence(30, 300)))(t)
 	in := make([]rawio.Packet, 1)
 	must.Do(rx.ReadBatch(in))(t)
 	in[0].Release()
@@ -213,19 +213,20 @@ func TestCloseWithLeftovers(t *testing.T) {
 func TestRefusedPacketBetweenRuns(t *testing.T) {
 	_, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
-	pkts := append(sequence(3, 300), sequence(1, 13)...)
+	pkts := append(packetSequence(3, 300), packetSequence(1, 13)...)
 	pkts[3].ECN = 1 // a run of its own
-	pkts = append(pkts, sequence(2, 300)...)
+	pkts = append(pkts, packetSequence(2, 300)...)
 	n, err := tx.WriteBatch(pkts)
 	check.That(t, n == 3 && err != nil, "WriteBatch = %d, %v, want 3 and an error", n, err)
 	check.That(t, tx.Stats.TxErrors.Load() == 1 && tx.Stats.TxPackets.Load() == 3,
 		"%d errors, %d packets", tx.Stats.TxErrors.Load(), tx.Stats.TxPackets.Load())
-	n, err = tx.WriteBatch([]rawio.Packet{sequence(1, 65508)[0], pkts[3]}) // the kernel refuses what comes before it
+	// the kernel refuses what comes before it
+	n, err = tx.WriteBatch([]rawio.Packet{packetSequence(1, 65508)[0], pkts[3]})
 	check.That(t, n == 0 && err == rawio.ErrTooLong && tx.Stats.TxTooLong.Load() == 1 && tx.Stats.TxErrors.Load() == 1,
 		"WriteBatch = %d, %v; %d too long, %d errors", n, err, tx.Stats.TxTooLong.Load(), tx.Stats.TxErrors.Load())
 	testns.New(t).Do(func() error { // the device is full when the first has left, and the other two are tried again
 		must.OK(t, testns.Refuse(unix.ENOBUFS, unix.SYS_SENDMMSG, -1, -1, 2))
-		n, err := tx.WriteBatch([]rawio.Packet{pkts[0], sequence(1, 65508)[0], pkts[0]})
+		n, err := tx.WriteBatch([]rawio.Packet{pkts[0], packetSequence(1, 65508)[0], pkts[0]})
 		check.That(t, n == 1 && err == rawio.ErrFull && tx.Stats.TxFull.Load() == 1,
 			"WriteBatch = %d, %v; %d times full", n, err, tx.Stats.TxFull.Load())
 		return nil

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at the
+// newJoined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at the
 // other end.
-func joined(t *testing.T) (r *Table, ns, other *testns.NS) {
+func newJoined(t *testing.T) (r *Table, ns, other *testns.NS) {
 	t.Helper()
 	ns, other = testns.New(t), testns.New(t)
 	testns.Veth(ns, other, "eth", 1500, netip.MustParsePrefix("fd01::1/64"), netip.MustParsePrefix("fd01::2/64"))
@@ -25,7 +25,7 @@ func joined(t *testing.T) (r *Table, ns, other *testns.NS) {
 }
 
 func TestPathIsWhatTheSystemRoutes(t *testing.T) {
-	r, ns, _ := joined(t)
+	r, ns, _ := newJoined(t)
 	ns.PathMTU(netip.MustParseAddr("fd01::5"), "eth", 1300)
 	check.Equal(t, "own addresses", len(r.Addrs()), 3) // without the link-local one
 	for _, row := range []struct {
@@ -65,7 +65,7 @@ func TestPathIsWhatTheSystemRoutes(t *testing.T) {
 // What changes is told once, with the addresses that packets can leave from, and the system is
 // asked anew; other news are none.
 func TestChangesOfInterfacesAreTold(t *testing.T) {
-	r, ns, other := joined(t)
+	r, ns, other := newJoined(t)
 	peer := netip.MustParseAddr("fd01::2")
 	set := func(ns *testns.NS, f func(dev netlink.Link) error) {
 		ns.Do(func() error { return f(must.Get(netlink.LinkByName("eth"))(t)) })
@@ -115,7 +115,7 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 // Nothing can be sent from an IPv6 address before it is known to be no other host's, and a
 // link-local one is that of its link.
 func TestUsableAddressesOfIPv6(t *testing.T) {
-	r, ns, _ := joined(t)
+	r, ns, _ := newJoined(t)
 	ns.Do(func() error {
 		own := must.Get(r.system.listAddrs())(t)
 		link := own[slices.IndexFunc(own,
@@ -138,7 +138,7 @@ func TestUsableAddressesOfIPv6(t *testing.T) {
 // An address is this host's from when an interface has it, also where that is down or has no
 // carrier, as the bridge of containers that do not run: packets to it come back.
 func TestAddressesOfThisHost(t *testing.T) {
-	r, ns, other := joined(t)
+	r, ns, other := newJoined(t)
 	r.now = func() time.Time { return time.Unix(0, 0) } // news alone tell of a change
 	owns := func(what, addr string, want bool) {
 		t.Helper()

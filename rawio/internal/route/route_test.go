@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-func open(t *testing.T) *Table {
+func openTable(t *testing.T) *Table {
 	t.Helper()
 	r := must.Get(Open())(t)
 	t.Cleanup(r.Close)
@@ -19,7 +19,7 @@ func open(t *testing.T) *Table {
 }
 
 func TestTableMayBeUsedAtOnce(t *testing.T) {
-	table, lo := open(t), netip.MustParseAddr("127.0.0.1")
+	table, lo := openTable(t), netip.MustParseAddr("127.0.0.1")
 	look := func(int) {
 		check.That(t, table.Lookup(netip.Addr{}, lo).MTU != 0, "no MTU")
 	}
@@ -29,7 +29,7 @@ func TestTableMayBeUsedAtOnce(t *testing.T) {
 }
 
 func TestLoopbackAddressIsItsOwnSource(t *testing.T) {
-	r := open(t)
+	r := openTable(t)
 	for _, s := range []string{"127.0.0.1", "::1"} {
 		a := netip.MustParseAddr(s)
 		p := r.Lookup(netip.Addr{}, a)
@@ -47,7 +47,7 @@ func TestLoopbackAddressIsItsOwnSource(t *testing.T) {
 
 // An answer is kept for its lifetime and asked again after it; so is the lack of one.
 func TestAnswersExpire(t *testing.T) {
-	r := open(t)
+	r := openTable(t)
 	now := time.Unix(0, 0)
 	r.now = func() time.Time { return now }
 	lo := netip.MustParseAddr("127.0.0.1")
@@ -71,7 +71,7 @@ func TestAnswersExpire(t *testing.T) {
 }
 
 func TestWithoutTheKernelTheMTUIsAFallback(t *testing.T) {
-	r := open(t)
+	r := openTable(t)
 	r.Close()
 	for _, test := range []struct {
 		remote string
@@ -83,7 +83,7 @@ func TestWithoutTheKernelTheMTUIsAFallback(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	r := open(t)
+	r := openTable(t)
 	r.Close() // so that asking is cheap
 	a := netip.MustParseAddr("192.0.2.1")
 	for range maxAnswers + 10 {

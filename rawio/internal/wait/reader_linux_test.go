@@ -53,8 +53,8 @@ func newPipe(t *testing.T, pause ...rawio.Pause) *pipe {
 	return p
 }
 
-// try reads an octet and reports whether there was one.
-func (p *pipe) try() bool {
+// tryRead reads an octet and reports whether there was one.
+func (p *pipe) tryRead() bool {
 	select {
 	case p.tries <- struct{}{}:
 	default:
@@ -67,7 +67,7 @@ func (p *pipe) try() bool {
 
 // Read reads the next octet, as the reader of a link does.
 func (p *pipe) Read() error {
-	for i := 0; !p.try(); i++ {
+	for i := 0; !p.tryRead(); i++ {
 		if err := p.Wait(p.pause[min(i, len(p.pause)-1)]); err != nil {
 			return err
 		}
@@ -75,13 +75,13 @@ func (p *pipe) Read() error {
 	return nil
 }
 
-func (p *pipe) write(t *testing.T, b byte) {
+func (p *pipe) writeByte(t *testing.T, b byte) {
 	t.Helper()
 	must.Do(unix.Write(p.fds[1], []byte{b}))(t)
 }
 
-// read reads in the background, once the reader has found nothing.
-func (p *pipe) read() <-chan error {
+// readAsync reads in the background, once the reader has found nothing.
+func (p *pipe) readAsync() <-chan error {
 	select {
 	case <-p.tries:
 	default:
@@ -108,9 +108,9 @@ func TestArmedReaderHearsOfWhatComesOnce(t *testing.T) {
 		return must.Get(unix.Poll([]unix.PollFd{{Fd: int32(p.epfd), Events: unix.POLLIN}}, 0))(t) > 0
 	}
 	check.That(t, !p.armDescriptors(0) && !heard(), "nothing has come")
-	p.write(t, 1)
+	p.writeByte(t, 1)
 	check.That(t, heard() && p.takeEvents() == 1, "what comes is not heard of")
-	p.write(t, 2)
+	p.writeByte(t, 2)
 	check.That(t, !heard(), "what comes is heard of again")
 	p.isArmed = false
 	check.That(t, !p.armDescriptors(0) && heard(), "what has come is not heard of once it is asked for")
@@ -134,8 +134,8 @@ func TestWakeIsMeasuredAsLinksAreRead(t *testing.T) {
 func TestReadsWhatComes(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		for i := range byte(100) {
-			end := p.read()
-			p.write(t, i)
+			end := p.readAsync()
+			p.writeByte(t, i)
 			err := <-end
 			must.That(t, err == nil && p.last == i, "octet %d: %d, %v", i, p.last, err)
 		}
@@ -147,14 +147,14 @@ func TestReadsWhatIsThere(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		for range 10 {
 			for i := range byte(10) {
-				p.write(t, i)
+				p.writeByte(t, i)
 			}
 			for i := range byte(10) {
 				err := p.Read()
 				must.That(t, err == nil && p.last == i, "octet %d: %d, %v", i, p.last, err)
 			}
-			end := p.read() // and then it waits
-			p.write(t, 99)
+			end := p.readAsync() // and then it waits
+			p.writeByte(t, 99)
 			err := <-end
 			must.That(t, err == nil && p.last == 99, "%v, %v", p.last, err)
 		}
@@ -166,17 +166,17 @@ func TestReadsWhatIsThere(t *testing.T) {
 func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		for range 10 {
-			end := p.read()
+			end := p.readAsync()
 			p.Interrupt()
 			must.Equal(t, "error", <-end, rawio.ErrInterrupted)
 			p.Interrupt()
 			p.Interrupt()
-			p.write(t, 1)
+			p.writeByte(t, 1)
 			err := p.Read()
 			must.That(t, err == nil && p.last == 1, "%v, %v", p.last, err)
 			must.Equal(t, "error", p.Read(), rawio.ErrInterrupted)
-			end = p.read()
-			p.write(t, 2)
+			end = p.readAsync()
+			p.writeByte(t, 2)
 			err = <-end
 			must.That(t, err == nil && p.last == 2, "%v, %v", p.last, err)
 		}
@@ -219,12 +219,12 @@ func TestReadsWhatCameWhileArmed(t *testing.T) {
 		p.OnPark = p.Interrupt // it is armed, and does not sleep
 		must.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
 		p.OnPark = func() {
-			p.write(t, i)
+			p.writeByte(t, i)
 			must.Get(out.Write([]byte{0}))(t)
 			<-heard // so the runtime has looked what is reported
 		}
 		must.OK(t, p.Wait(rawio.Park))
-		must.That(t, p.try() && p.last == i, "octet %d: %d", i, p.last)
+		must.That(t, p.tryRead() && p.last == i, "octet %d: %d", i, p.last)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestReaderThatIsAwakeNeedsNoEvent(t *testing.T) {
 // Close ends a reader that waits, and all that come later; an Interrupt then does nothing.
 func TestCloseEndsEveryReader(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
-		end := p.read()
+		end := p.readAsync()
 		p.Close()
 		must.Equal(t, "error", <-end, net.ErrClosed)
 		p.Interrupt()
@@ -281,7 +281,7 @@ func TestHearsThatItParks(t *testing.T) {
 	parked := 0
 	p.OnPark = func() { parked++ }
 	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park, rawio.Park} {
-		p.write(t, 1)
+		p.writeByte(t, 1)
 		must.OK(t, p.Wait(pause))
 		want := max(i-2, 0)
 		check.That(t, parked == want, "pause %d: parked or slept %d times, want %d", i, parked, want)
@@ -326,7 +326,7 @@ func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 		}
 	}
 	check.That(t, !WaitWritable(uintptr(p.fds[1])), "a full pipe is said to be writable")
-	for p.try() {
+	for p.tryRead() {
 	}
 	check.That(t, WaitWritable(uintptr(p.fds[1])), "an empty pipe is said to be full")
 }

@@ -36,9 +36,9 @@ func newLab(t *testing.T, link, path int) *lab {
 	return l
 }
 
-// step sends the probe that is due, or lets the next timer expire; it returns false when that is
+// stepOnce sends the probe that is due, or lets the next timer expire; it returns false when that is
 // later than end.
-func (l *lab) step(end rawio.Time) bool {
+func (l *lab) stepOnce(end rawio.Time) bool {
 	size := l.s.ProbeDue(l.now)
 	if size == 0 {
 		if l.s.Deadline() > end {
@@ -69,12 +69,12 @@ func (l *lab) step(end rawio.Time) bool {
 	return true
 }
 
-// run lets d pass and returns the probes of that time.
-func (l *lab) run(d time.Duration) string {
+// runFor lets d pass and returns the probes of that time.
+func (l *lab) runFor(d time.Duration) string {
 	end := l.now.Add(d)
 	l.log = nil
 	for range 1000 {
-		if !l.step(end) {
+		if !l.stepOnce(end) {
 			l.now = end
 			return strings.Join(l.log, " ")
 		}
@@ -83,7 +83,7 @@ func (l *lab) run(d time.Duration) string {
 	return ""
 }
 
-func (l *lab) want(state State, size int) {
+func (l *lab) checkState(state State, size int) {
 	l.t.Helper()
 	check.That(l.t, l.s.State() == state && l.s.Size()+20 == size,
 		"%v with %d octets, want %v with %d", l.s.State(), l.s.Size()+20, state, size)
@@ -112,9 +112,9 @@ func TestSearchFindsWhatThePathCarries(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, row.link, row.path)
 			l.ptb = row.ptb
-			check.Equal(t, "probes", l.run(time.Minute), row.probes)
-			l.want(Complete, row.size)
-			got := l.run(9 * time.Minute)
+			check.Equal(t, "probes", l.runFor(time.Minute), row.probes)
+			l.checkState(Complete, row.size)
+			got := l.runFor(9 * time.Minute)
 			check.That(t, got == "", "probes %s when the search is complete", got) // req 8899-5.2-6, 8899-5.1.1-4
 		})
 	}
@@ -146,11 +146,11 @@ func TestLeap(t *testing.T) {
 		l.s.StartAtMax(l.now)
 		l.ptb = row.ptb
 		if row.before != nil {
-			l.step(l.now)
+			l.stepOnce(l.now)
 			row.before(l)
 		}
 		log := l.log
-		check.Equal(t, row.name+": probes", strings.Join(append(log, strings.Fields(l.run(2*time.Minute))...), " "),
+		check.Equal(t, row.name+": probes", strings.Join(append(log, strings.Fields(l.runFor(2*time.Minute))...), " "),
 			row.probes)
 		check.Equal(t, row.name+": octets", l.s.Size()+20, row.size)
 	}
@@ -160,45 +160,45 @@ func TestLeap(t *testing.T) {
 	size := l.s.ProbeDue(l.now)
 	l.s.ProbeSent(l.now, 7, rtt, 0)
 	l.s.HandleTimeout(l.s.Deadline())
-	l.want(Base, 1220)
+	l.checkState(Base, 1220)
 	_, ok := l.s.ProbeAcked(l.now.Add(2*time.Second), 7, size)
 	check.That(t, ok, "a late answer does not count")
-	l.want(Complete, 1500)
+	l.checkState(Complete, 1500)
 }
 
 func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	l := newLab(t, 9000, 1500)
-	l.run(time.Minute)
-	l.want(Complete, 1500)
+	l.runFor(time.Minute)
+	l.checkState(Complete, 1500)
 	check.Equal(t, "octets of a probe before the search has begun again", l.s.ProbeDue(l.s.Deadline()), 0)
 	l.mtu = 9000
 	done := l.at[len(l.at)-1].Add(time.Second) // the last probe was given up
-	l.run(20 * time.Minute)
+	l.runFor(20 * time.Minute)
 	again := l.at[len(l.at)-1]
 	// req 8899-5.1.1-3, 8899-5.2-5
 	check.That(t, again.Sub(done) == 600*time.Second, "searches again after %v", again.Sub(done))
-	l.want(Complete, 9000)
+	l.checkState(Complete, 9000)
 	l.s.SetMax(65000)
 	l.mtu = 65535
-	check.Equal(t, "probes after the link's MTU has grown", l.run(20*time.Minute), "+65020")
+	check.Equal(t, "probes after the link's MTU has grown", l.runFor(20*time.Minute), "+65020")
 	l.s.SetMax(3000 - 20)
-	l.want(Complete, 3000)
+	l.checkState(Complete, 3000)
 	l = newLab(t, 1596, 1500)
-	l.run(time.Minute)
-	check.Equal(t, "probes between what passes and what does not, 96 octets apart", l.run(10*time.Minute),
+	l.runFor(time.Minute)
+	check.Equal(t, "probes between what passes and what does not, 96 octets apart", l.runFor(10*time.Minute),
 		"-1596 -1548 -1548")
 }
 
 func TestProbesAreSpacedByTimers(t *testing.T) {
 	l := newLab(t, 9000, 1100)
-	l.run(time.Hour)
+	l.runFor(time.Hour)
 	for i, at := range l.at[1:] {
 		d := at.Sub(l.at[i])
 		check.That(t, d >= time.Second, "%v after a probe that was lost", d) // req 8899-5.1.1-1
 	}
 	l = newLab(t, 9000, 1444)
 	l.ptb = true // reports come after half a round trip
-	l.run(time.Minute)
+	l.runFor(time.Minute)
 	must.Equal(t, "probes", len(l.at), 3)
 	if d := l.at[2].Sub(l.at[1]); d != rtt { // req 8899-8-1
 		t.Errorf("%v after the one that was reported, want a round trip", d)
@@ -235,16 +235,16 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 
 func TestErrorUntilTheBaseSizePasses(t *testing.T) {
 	l := newLab(t, 1500, 1100)
-	got := l.run(3*time.Second + rtt)
+	got := l.runFor(3*time.Second + rtt)
 	check.That(t, got == "-1220 -1220 -1220", "probes %s", got) // req 8899-5.2-2
 
-	l.want(Error, 576) // req 8899-5.2-7: conservative, and what every path carries
-	l.run(10 * time.Minute)
-	l.want(Error, 576)
-	check.Equal(t, "probes in two minutes and ten seconds", l.run(130*time.Second), "-1220 -1220")
+	l.checkState(Error, 576) // req 8899-5.2-7: conservative, and what every path carries
+	l.runFor(10 * time.Minute)
+	l.checkState(Error, 576)
+	check.Equal(t, "probes in two minutes and ten seconds", l.runFor(130*time.Second), "-1220 -1220")
 	l.mtu = 1500
-	l.run(time.Minute + 5*time.Second)
-	l.want(Complete, 1500)
+	l.runFor(time.Minute + 5*time.Second)
+	l.checkState(Complete, 1500)
 }
 
 func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
@@ -252,7 +252,7 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 	searching := func(t *testing.T) *lab {
 		l := newLab(t, 1500, 1400)
 		for len(l.log) < 4 {
-			l.step(rawio.Never)
+			l.stepOnce(rawio.Never)
 		}
 		must.Equal(t, "probes", strings.Join(l.log, " "), "+1220 -1500 +1400 -1448")
 		return l
@@ -261,23 +261,23 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 	between := func(t *testing.T) *lab {
 		l := newLab(t, 1500, 1400)
 		for len(l.log) < 3 {
-			l.step(rawio.Never)
+			l.stepOnce(rawio.Never)
 		}
 		return l
 	}
 	complete := func(t *testing.T) *lab {
 		l := newLab(t, 1500, 1500)
-		l.run(time.Second)
+		l.runFor(time.Second)
 		return l
 	}
 	confirming := func(t *testing.T) *lab {
 		l := newLab(t, 1500, 100)
-		l.step(rawio.Never)
+		l.stepOnce(rawio.Never)
 		return l
 	}
 	failed := func(t *testing.T) *lab {
 		l := newLab(t, 1500, 100)
-		l.run(4 * time.Second)
+		l.runFor(4 * time.Second)
 		return l
 	}
 	for _, row := range []struct {
@@ -316,10 +316,10 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
 			l.s.HandleTooBig(l.now, row.report-20)
-			l.want(row.state, row.size)
+			l.checkState(row.state, row.size)
 			if row.next != "" {
 				l.mtu = row.nextPath
-				check.Equal(t, "then probes", l.run(500*time.Millisecond), row.next)
+				check.Equal(t, "then probes", l.runFor(500*time.Millisecond), row.next)
 			}
 		})
 	}
@@ -327,46 +327,46 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 		l := complete(t)
 		l.s.Stop()
 		l.s.HandleTooBig(l.now, 1280-20)
-		l.want(Disabled, 1280)
+		l.checkState(Disabled, 1280)
 		l.s.HandleTooBig(l.now, 1400-20)
-		l.want(Disabled, 1280)
+		l.checkState(Disabled, 1280)
 		l.s.HandleTooBig(l.now, 500) // less than every path carries
-		l.want(Disabled, 1280)
-		check.Equal(t, "probes while the path is down", l.run(time.Hour), "")
+		l.checkState(Disabled, 1280)
+		check.Equal(t, "probes while the path is down", l.runFor(time.Hour), "")
 	})
 }
 
 func TestBlackHoleGoesBackToTheBaseSize(t *testing.T) {
 	l := newLab(t, 9000, 9000)
-	l.run(time.Second)
+	l.runFor(time.Second)
 	l.mtu = 1280
 	l.s.HandleBlackHole(l.now)
-	l.want(Base, 1220) // req 8899-4.3-2, 8899-5.2-5
-	l.run(time.Minute)
-	l.want(Complete, 1280)
+	l.checkState(Base, 1220) // req 8899-4.3-2, 8899-5.2-5
+	l.runFor(time.Minute)
+	l.checkState(Complete, 1280)
 	l.mtu = 100
 	l.s.HandleBlackHole(l.now)
-	l.want(Base, 1220)
-	l.run(2 * time.Second)
+	l.checkState(Base, 1220)
+	l.runFor(2 * time.Second)
 	l.s.HandleBlackHole(l.now) // which is being looked into
-	l.run(2 * time.Second)
-	l.want(Error, 576)
+	l.runFor(2 * time.Second)
+	l.checkState(Error, 576)
 	l.s.HandleBlackHole(l.now)
-	l.want(Error, 576)
+	l.checkState(Error, 576)
 }
 
 func TestStopAndStart(t *testing.T) {
 	l := newLab(t, 9000, 9000)
-	l.run(time.Second)
+	l.runFor(time.Second)
 	l.s.Stop() // req 8899-5.2-5
-	l.want(Disabled, 9000)
-	check.Equal(t, "probes while the path is down", l.run(time.Hour), "")
+	l.checkState(Disabled, 9000)
+	check.Equal(t, "probes while the path is down", l.runFor(time.Hour), "")
 	l.s.HandleBlackHole(l.now) // what is sent nevertheless, T3-rtx being the only timer that runs, is to arrive
-	l.want(Disabled, 576)
+	l.checkState(Disabled, 576)
 	l.s.Start(l.now)
-	l.want(Base, 1220)
-	l.run(time.Second)
-	l.want(Complete, 9000)
+	l.checkState(Base, 1220)
+	l.runFor(time.Second)
+	l.checkState(Complete, 9000)
 }
 
 func TestSizesAreThoseOfPackets(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// teller plays a story. Sizes in it are those of IP packets.
-type teller struct {
+// scriptPlayer plays a story. Sizes in it are those of IP packets.
+type scriptPlayer struct {
 	lab
 	sizes []int // of the probes, from the first on
 }
 
-// tell does what a line says, and returns how the search stands then.
-func (l *teller) tell(line string) string {
+// playLine does what a line says, and returns how the search stands then.
+func (l *scriptPlayer) playLine(line string) string {
 	var word string
 	var a, b int
 	n, _ := fmt.Sscan(line, &word, &a, &b)
@@ -30,7 +30,7 @@ func (l *teller) tell(line string) string {
 		if n < 3 {
 			b = 1220
 		}
-		*l = teller{lab: lab{t: l.t, now: second,
+		*l = scriptPlayer{lab: lab{t: l.t, now: second,
 			s: New(Limits{Min: min(556, b-20), Base: b - 20, Max: a - 20, Overhead: 20})}}
 	case "start":
 		l.s.Start(l.now)
@@ -88,14 +88,14 @@ func (l *teller) tell(line string) string {
 func TestStoriesOfASearch(t *testing.T) {
 	const file = "testdata/stories.txt"
 	text := must.Get(os.ReadFile(file))(t)
-	l := &teller{lab: lab{t: t}}
+	l := &scriptPlayer{lab: lab{t: t}}
 	lines := strings.Split(string(text), "\n")
 	for i, line := range lines {
 		line, want, _ := strings.Cut(line, "=>")
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		got := l.tell(line)
+		got := l.playLine(line)
 		lines[i] = fmt.Sprintf("%-17s=> %s", line, got)
 		check.That(t, got == strings.TrimSpace(want) || *fuzzinput.Update, "%s:%d: %s: %s, want%s", file, i+1, line,
 			got, want)
@@ -107,19 +107,20 @@ func TestStoriesOfASearch(t *testing.T) {
 
 // So do stories that chance has written, of which only a digest is.
 func TestSearchesByChanceGoAsTheyDid(t *testing.T) {
-	fuzzinput.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
+	fuzzinput.CheckRecording(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
 		in := fuzzinput.Script(fuzzinput.Random(seed, 300))
 		sizes := []int{68, 556, 576, 1220, 1280, 1284, 1400, 1420, 1452, 1480, 1492, 1500, 1544, 4352, 9000, 65535}
 		words := strings.Split("start,stop,timer,timer,timer,timer,wait 40ms,wait 700s,report #,report "+
 			"#,hole,max #,refused # #,shift -20,shift 8,shift 20", ",")
-		l := &teller{lab: lab{t: t}}
+		l := &scriptPlayer{lab: lab{t: t}}
 		for line := in.Line([]string{"link #", "link # 1400", "link 1500", "link 9000 600"}, sizes); len(in) >
 			0; line = in.Line(words, sizes) {
-			fmt.Fprintln(told, line, l.tell(line), l.s.Limits(), l.s.Size())
+			fmt.Fprintln(told, line, l.playLine(line), l.s.Limits(), l.s.Size())
 			for probe := 0; l.s.ProbeDue(l.now) > 0 && probe < 3; probe++ {
-				fmt.Fprintln(told, l.tell(fmt.Sprint("send ", in.Next(), 10*in.Next())))
+				fmt.Fprintln(told, l.playLine(fmt.Sprint("send ", in.Next(), 10*in.Next())))
 				if b := in.Next(); b%8 < 5 {
-					fmt.Fprintln(told, l.tell(fmt.Sprint("answer ", len(l.sizes)-min(b>>3%5*(b>>6/3), len(l.sizes)-1))))
+					fmt.Fprintln(told,
+						l.playLine(fmt.Sprint("answer ", len(l.sizes)-min(b>>3%5*(b>>6/3), len(l.sizes)-1))))
 				}
 			}
 		}

@@ -13,7 +13,7 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 	held := func() *Receiver {
 		r := newReceiver()
 		for _, d := range []wire.Data{
-			chunk(2, 1, be, "waits for SSN 0"),
+			dataChunk(2, 1, be, "waits for SSN 0"),
 			onStream(1, 4, 0, wire.FlagB, "first half"),
 		} {
 			must.That(t, r.Admit(d) == New && r.Queue(d, nil) == nil, "refused")
@@ -41,7 +41,8 @@ func TestWhatEndsAtTheEdgeOfTheTablesIsFound(t *testing.T) {
 	const cum = 1 << 20
 	for _, ahead := range []int{1023, 1024, 1025, 2048, 65535} {
 		r := NewReceiver(Config{PeerTSN: cum + 1, RecvBuffer: 1000, InStreams: 1})
-		mustPacket(t, r, 0, chunk(cum+2, 1, be, "x"), chunk(cum+ahead, 2, be, "y")) // into tables, and into these grown
+		// into tables, and into these grown
+		mustPacket(t, r, 0, dataChunk(cum+2, 1, be, "x"), dataChunk(cum+ahead, 2, be, "y"))
 		err := r.Audit(0)
 		check.That(t, err == nil && max(r.tracker.aboveCum.Cap(), r.reassembly.byLastTSN.lastTSNs.Cap()) <=
 			max(2*ahead, 1024), "%v, %v", err, r.tracker.aboveCum.Cap())

@@ -15,7 +15,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	pool := rawio.NewPool(2048, 8)
 	out := make([]byte, 0, 1500)
 	tsn, ssn := 1, 0
-	d := chunk(0, 0, 0, string(make([]byte, 1400)))
+	d := dataChunk(0, 0, 0, string(make([]byte, 1400)))
 	put := func(t, s int, flags uint8) {
 		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(t), SSN: wire.SSN(s),
 			PayloadLen: 1400})
@@ -77,7 +77,7 @@ func BenchmarkTracker(b *testing.B) {
 
 func BenchmarkReceive(b *testing.B) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, MaxMessage: 1 << 20, PMDCS: 1400, InStreams: 4})
-	d := chunk(0, 0, 0, string(make([]byte, 1400)))
+	d := dataChunk(0, 0, 0, string(make([]byte, 1400)))
 	b.SetBytes(1400)
 	for i := 0; b.Loop(); i++ {
 		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: wire.TSN(1 + i), SSN: wire.SSN(i),

@@ -33,7 +33,7 @@ func FuzzReceiver(f *testing.F) {
 // What the receiving half does with such chunks is written down to the octet, as a digest: so that
 // nothing else changes unnoticed.
 func TestChunksByChanceDoWhatTheyDid(t *testing.T) {
-	fuzzinput.Told(t, "testdata/chunks.txt", 400, func(seed int, told *strings.Builder) {
+	fuzzinput.CheckRecording(t, "testdata/chunks.txt", 400, func(seed int, told *strings.Builder) {
 		model.Play(t, fuzzinput.Random(seed+1000, 1000), told)
 	})
 }

@@ -39,14 +39,14 @@ func TestBufferGrowsByWhatIsRead(t *testing.T) {
 			for range tt.come {
 				tsn++
 				now = now.Add(trip / time.Duration(tt.come))
-				mustPacket(t, r, now, chunk(tsn, tsn-1, be, x))
+				mustPacket(t, r, now, dataChunk(tsn, tsn-1, be, x))
 				if tsn%tt.read == 0 {
 					read()
 				}
 				if n := r.WantedBuffer(now, trip); n > 0 {
 					r.GrowBuffer(n)
 				}
-				sack(r)
+				sackOf(r)
 			}
 		}
 		check.That(t, r.Window()+r.Buffered() >= tt.want-minGrowStep && r.Window()+r.Buffered() <= tt.want,

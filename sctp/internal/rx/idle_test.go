@@ -85,7 +85,7 @@ func TestWhatKeepsAReceiverFromResting(t *testing.T) {
 		"a duplicate to report":        func(r *Receiver) { r.tracker.NoteDuplicate(0) },
 		"a message placed out of turn": func(r *Receiver) { r.reassembly.MarkDelivered(3, 9, 1) },
 		"a fragment": func(r *Receiver) {
-			must.OK(t, r.reassembly.Add(chunk(1, 0, wire.FlagB, "data"), nil))
+			must.OK(t, r.reassembly.Add(dataChunk(1, 0, wire.FlagB, "data"), nil))
 		},
 		"a message of which part is up": func(r *Receiver) { r.reassembly.partial.popped = &Message{More: true} },
 	} {

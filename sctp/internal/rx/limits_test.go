@@ -43,13 +43,13 @@ func TestNothingIsRenegedWhileThereIsRoom(t *testing.T) {
 	want := "cum 0"
 	for i := range 90 { // every second TSN, 900 of 1000 octets
 		tsn := 2 + 2*i
-		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, "ten octets"))
+		mustPacket(t, r, 0, dataChunk(tsn, tsn-1, be, "ten octets"))
 		want += fmt.Sprintf(" %d-%d", tsn, tsn)
-		got := sackText(sack(r))
+		got := sackText(sackOf(r))
 		must.That(t, got == want, "after TSN %d: %s", tsn, got)
 	}
 	for i := range 90 {
-		mustPacket(t, r, 0, chunk(1+2*i, 2*i, be, "x"))
+		mustPacket(t, r, 0, dataChunk(1+2*i, 2*i, be, "x"))
 		r.Release(mustReceive(t, r))
 		r.Release(mustReceive(t, r))
 	}
@@ -72,12 +72,12 @@ func TestTheWindowIsNeverPulledBack(t *testing.T) {
 		if r.Window() < len(text) {
 			break
 		}
-		mustPacket(t, r, 0, chunk(1+i, i, be, text))
+		mustPacket(t, r, 0, dataChunk(1+i, i, be, text))
 		arrived += len(text)
 		if i%3 == 0 { // the reader is slower than the peer
 			r.Release(mustReceive(t, r))
 		}
-		w := int(sack(r).ARwnd())
+		w := int(sackOf(r).ARwnd())
 		must.That(t, arrived+w >= edge, "after %d octets a_rwnd %d: the peer was told that it may send up to %d",
 			arrived, w, edge)
 		edge, least = arrived+w, min(least, w)

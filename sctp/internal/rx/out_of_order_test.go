@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// flood is a peer that keeps to RFC 9260 and sends ever more short messages, of one octet, while
+// smallMessagePeer is a peer that keeps to RFC 9260 and sends ever more short messages, of one octet, while
 // nobody reads.
-type flood struct {
+type smallMessagePeer struct {
 	t   *testing.T
 	r   *Receiver
 	d   wire.Data
@@ -22,14 +22,14 @@ type flood struct {
 
 const floodTSN = 1<<32 - 100_000 // TSNs wrap too
 
-func newFlood(t *testing.T, of func(i int) (stream, ssn int, flags uint8)) *flood {
+func newFlood(t *testing.T, of func(i int) (stream, ssn int, flags uint8)) *smallMessagePeer {
 	const buffer = 64 << 20
 	r := NewReceiver(Config{PeerTSN: floodTSN, RecvBuffer: buffer, PMDCS: 1400, InStreams: 65_535})
-	return &flood{t: t, r: r, d: chunk(0, 0, 0, "xxxx"), of: of}
+	return &smallMessagePeer{t: t, r: r, d: dataChunk(0, 0, 0, "xxxx"), of: of}
 }
 
-// come has chunk i arrive. It holds its number modulo 256.
-func (f *flood) come(i int) {
+// receiveChunk has chunk i arrive. It holds its number modulo 256.
+func (f *smallMessagePeer) receiveChunk(i int) {
 	f.t.Helper()
 	stream, ssn, flags := f.of(i)
 	wire.AppendDataHeader(f.d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(uint32(floodTSN + i)),
@@ -48,8 +48,8 @@ func (f *flood) come(i int) {
 	}
 }
 
-// read takes n messages and compares each with the next of its stream.
-func (f *flood) read(n int, next map[int]int) {
+// readMessages takes n messages and compares each with the next of its stream.
+func (f *smallMessagePeer) readMessages(n int, next map[int]int) {
 	f.t.Helper()
 	for range n {
 		m, ok := f.r.Receive()
@@ -57,7 +57,7 @@ func (f *flood) read(n int, next map[int]int) {
 		stream, ssn, _ := f.of(int(m.PPID))
 		want := next[stream]
 		if int(m.Stream) != stream || int(m.SSN) != want&0xffff || ssn&0xffff != want&0xffff ||
-			int(uint16(m.SSN)) != want&0xffff || f.number(m) != want {
+			int(uint16(m.SSN)) != want&0xffff || f.messageNumber(m) != want {
 			f.t.Fatalf("message %d of stream %d, SSN %d, has come where number %d is due", m.PPID, m.Stream, m.SSN,
 				want)
 		}
@@ -66,8 +66,8 @@ func (f *flood) read(n int, next map[int]int) {
 	}
 }
 
-// number is which message of its stream it is.
-func (f *flood) number(m *Message) int {
+// messageNumber is which message of its stream it is.
+func (f *smallMessagePeer) messageNumber(m *Message) int {
 	_, ssn, _ := f.of(int(m.PPID))
 	return ssn
 }
@@ -118,21 +118,21 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 				rnd.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 			}
 			for _, j := range batch {
-				f.come(j)
+				f.receiveChunk(j)
 			}
 			if len(late) > 0 {
-				f.come(late[0])
+				f.receiveChunk(late[0])
 				late = late[1:]
 			}
 		}
 		next := map[int]int{}
-		f.read(tt.n/2, next)
+		f.readMessages(tt.n/2, next)
 		must.OK(t, f.r.Audit(0))
-		f.read(tt.n-tt.n/2, next)
+		f.readMessages(tt.n-tt.n/2, next)
 		_, ok := f.r.Receive()
 		check.That(t, !ok && f.r.Buffered() == 0, "%s: %d octets left", tt.name, f.r.Buffered())
-		f.come(tt.n) // the stream goes on
-		f.read(1, next)
+		f.receiveChunk(tt.n) // the stream goes on
+		f.readMessages(1, next)
 		must.OK(t, f.r.Audit(0))
 		check.That(t, f.r.reassembly.outOfOrder.count == 0 && !f.r.reassembly.stateOfStream(3).hasWaiting,
 			"%s: %d messages wait for ever", tt.name, f.r.reassembly.outOfOrder.count)
@@ -156,10 +156,10 @@ func TestMessagesWhoseTSNsAreOutOfTurn(t *testing.T) {
 	} {
 		f := newFlood(t, swapped)
 		for _, i := range tt.come {
-			f.come(i)
+			f.receiveChunk(i)
 		}
 		next := map[int]int{}
-		f.read(len(tt.come), next)
+		f.readMessages(len(tt.come), next)
 		_, ok := f.r.Receive()
 		check.That(t, !ok && f.r.Buffered() == 0, "%s: %d octets left", tt.name, f.r.Buffered())
 		must.OK(t, f.r.Audit(0))
@@ -171,14 +171,14 @@ func TestMessagesWhoseTSNsAreOutOfTurn(t *testing.T) {
 func TestMessagesWaitWhileTSNsGoRound(t *testing.T) {
 	for _, ahead := range []int{0, 1, 65_536, 1 << 30, 1<<31 - 10, 1<<31 + 10, 1<<32 - 100} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, PMDCS: 1400, InStreams: 9})
-		mustPacket(t, r, 0, chunk(2, 1, be, "b"), chunk(3, 2, be, "c"))
-		mustPacket(t, r, 0, chunk(1, 0, be, "a")) // all are due, and nobody reads
+		mustPacket(t, r, 0, dataChunk(2, 1, be, "b"), dataChunk(3, 2, be, "c"))
+		mustPacket(t, r, 0, dataChunk(1, 0, be, "a")) // all are due, and nobody reads
 		for left := ahead; left > 0; left -= min(left, 1<<30) {
 			r.tracker.AddInOrder(min(left, 1<<30)) // of other streams
 			must.OK(t, r.reassembly.Check(r.tracker.Cum()))
 		}
-		mustPacket(t, r, 0, chunk(ahead+5, 4, be, "e"), chunk(ahead+4, 3, be, "d"))
-		check.Equal(t, "received", received(r), "a|b|c|d|e|")
+		mustPacket(t, r, 0, dataChunk(ahead+5, 4, be, "e"), dataChunk(ahead+4, 3, be, "d"))
+		check.Equal(t, "received", drainText(r), "a|b|c|d|e|")
 		must.OK(t, r.Audit(0))
 	}
 }
@@ -189,7 +189,7 @@ func TestMessagesOfAStreamWithTSNsOutOfOrder(t *testing.T) {
 	for _, ssns := range [][]int{{2, 1, 0}, {1, 2, 0}, {3, 1, 2, 0}, {20_000, 1, 0}, {32_000, 10, 31_999, 0}} {
 		r := newReceiver()
 		for i, ssn := range ssns {
-			mustPacket(t, r, 0, chunk(1+i, ssn, be, string(rune('a'+ssn%26))))
+			mustPacket(t, r, 0, dataChunk(1+i, ssn, be, string(rune('a'+ssn%26))))
 		}
 		for want := range 3 {
 			m, ok := r.Receive()

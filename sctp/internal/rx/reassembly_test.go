@@ -17,23 +17,23 @@ func TestDeliveryIsInOrderAndWhole(t *testing.T) {
 		want   string
 	}{
 		// req 9260-6.6-1
-		{"in SSN order", []wire.Data{chunk(1, 0, be, "a"), chunk(3, 2, be, "c"), chunk(4, 3, be, "d"), chunk(2, 1, be, "b")}, "a|b|c|d|"},
-		{"early ones wait", []wire.Data{chunk(2, 1, be, "b")}, ""},
+		{"in SSN order", []wire.Data{dataChunk(1, 0, be, "a"), dataChunk(3, 2, be, "c"), dataChunk(4, 3, be, "d"), dataChunk(2, 1, be, "b")}, "a|b|c|d|"},
+		{"early ones wait", []wire.Data{dataChunk(2, 1, be, "b")}, ""},
 		// req 9260-3.3.1-4
-		{"unordered at once", []wire.Data{chunk(2, 9, ube, "u"), chunk(1, 0, be, "a")}, "u|a|"},
+		{"unordered at once", []wire.Data{dataChunk(2, 9, ube, "u"), dataChunk(1, 0, be, "a")}, "u|a|"},
 		// req 9260-1.5.2-1, 9260-1.6-4
 		{"streams do not wait for each other", []wire.Data{onStream(1, 2, 1, be, "x"), onStream(2, 3, 0, be, "y")}, "y|"},
 		// req 9260-6.9-6, 9260-6-10
-		{"fragments in order", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 0, m, "b"), chunk(3, 0, e, "c")}, "abc|"},
-		{"fragments backwards", []wire.Data{chunk(3, 0, e, "c"), chunk(2, 0, m, "b"), chunk(1, 0, b, "a")}, "abc|"},
-		{"the middle last", []wire.Data{chunk(1, 0, b, "a"), chunk(3, 0, e, "c"), chunk(2, 0, m, "b")}, "abc|"},
-		{"two holes", []wire.Data{chunk(1, 0, b, "a"), chunk(5, 0, e, "e"), chunk(3, 0, m, "c"), chunk(4, 0, m, "d"), chunk(2, 0, m, "b")}, "abcde|"},
-		{"unordered fragments beside ordered ones", []wire.Data{chunk(3, 0, b|wire.FlagU, "u"), chunk(1, 0, b, "a"), chunk(4, 0, e|wire.FlagU, "v"), chunk(2, 0, e, "b")}, "uv|ab|"},
-		{"a fragmented message waits for its SSN", []wire.Data{chunk(2, 1, b, "x"), chunk(3, 1, e, "y"), chunk(1, 0, be, "a")}, "a|xy|"},
+		{"fragments in order", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(2, 0, m, "b"), dataChunk(3, 0, e, "c")}, "abc|"},
+		{"fragments backwards", []wire.Data{dataChunk(3, 0, e, "c"), dataChunk(2, 0, m, "b"), dataChunk(1, 0, b, "a")}, "abc|"},
+		{"the middle last", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(3, 0, e, "c"), dataChunk(2, 0, m, "b")}, "abc|"},
+		{"two holes", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(5, 0, e, "e"), dataChunk(3, 0, m, "c"), dataChunk(4, 0, m, "d"), dataChunk(2, 0, m, "b")}, "abcde|"},
+		{"unordered fragments beside ordered ones", []wire.Data{dataChunk(3, 0, b|wire.FlagU, "u"), dataChunk(1, 0, b, "a"), dataChunk(4, 0, e|wire.FlagU, "v"), dataChunk(2, 0, e, "b")}, "uv|ab|"},
+		{"a fragmented message waits for its SSN", []wire.Data{dataChunk(2, 1, b, "x"), dataChunk(3, 1, e, "y"), dataChunk(1, 0, be, "a")}, "a|xy|"},
 	} {
 		r := newReceiver()
 		mustPacket(t, r, 0, tt.chunks...)
-		check.Equal(t, tt.name, received(r), tt.want)
+		check.Equal(t, tt.name, drainText(r), tt.want)
 	}
 }
 
@@ -43,25 +43,25 @@ func TestHostileFragments(t *testing.T) {
 		name   string
 		chunks []wire.Data
 	}{
-		{"begin after begin", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, b, "b")}},
-		{"whole message inside another", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, be, "b")}},
-		{"whole message before a middle fragment", []wire.Data{chunk(2, 0, m, "b"), chunk(1, 0, be, "a")}},
-		{"end before a middle fragment", []wire.Data{chunk(4, 0, m, "b"), chunk(3, 0, e, "a")}},
-		{"no end before a beginning", []wire.Data{chunk(4, 0, b, "b"), chunk(3, 0, m, "a")}},
-		{"middle fragment out of nothing", []wire.Data{chunk(1, 0, m, "a")}},
-		{"end fragment after a whole message", []wire.Data{chunk(1, 0, be, "a"), chunk(2, 0, e, "b")}},
-		{"middle fragment after an end", []wire.Data{chunk(3, 0, e, "a"), chunk(4, 0, m, "b")}},
-		{"the stream changes inside a message", []wire.Data{chunk(1, 0, b, "a"), onStream(1, 2, 0, e, "b")}},
-		{"the SSN changes inside a message", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, e, "b")}},
-		{"the U bit changes inside a message", []wire.Data{chunk(2, 0, e|wire.FlagU, "b"), chunk(1, 0, b, "a")}},
-		{"two messages with one SSN", []wire.Data{chunk(2, 5, be, "a"), chunk(3, 5, be, "b")}},
-		{"two fragmented messages with one SSN", []wire.Data{chunk(2, 5, be, "a"), chunk(4, 5, b, "b"), chunk(5, 5, e, "c")}},
-		{"a hole in a message that the rest goes around", []wire.Data{chunk(1, 0, b, "a"), chunk(3, 0, e, "b"), chunk(2, 1, be, "x")}},
-		{"no user data", []wire.Data{chunk(1, 0, be, "")}},
+		{"begin after begin", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(2, 1, b, "b")}},
+		{"whole message inside another", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(2, 1, be, "b")}},
+		{"whole message before a middle fragment", []wire.Data{dataChunk(2, 0, m, "b"), dataChunk(1, 0, be, "a")}},
+		{"end before a middle fragment", []wire.Data{dataChunk(4, 0, m, "b"), dataChunk(3, 0, e, "a")}},
+		{"no end before a beginning", []wire.Data{dataChunk(4, 0, b, "b"), dataChunk(3, 0, m, "a")}},
+		{"middle fragment out of nothing", []wire.Data{dataChunk(1, 0, m, "a")}},
+		{"end fragment after a whole message", []wire.Data{dataChunk(1, 0, be, "a"), dataChunk(2, 0, e, "b")}},
+		{"middle fragment after an end", []wire.Data{dataChunk(3, 0, e, "a"), dataChunk(4, 0, m, "b")}},
+		{"the stream changes inside a message", []wire.Data{dataChunk(1, 0, b, "a"), onStream(1, 2, 0, e, "b")}},
+		{"the SSN changes inside a message", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(2, 1, e, "b")}},
+		{"the U bit changes inside a message", []wire.Data{dataChunk(2, 0, e|wire.FlagU, "b"), dataChunk(1, 0, b, "a")}},
+		{"two messages with one SSN", []wire.Data{dataChunk(2, 5, be, "a"), dataChunk(3, 5, be, "b")}},
+		{"two fragmented messages with one SSN", []wire.Data{dataChunk(2, 5, be, "a"), dataChunk(4, 5, b, "b"), dataChunk(5, 5, e, "c")}},
+		{"a hole in a message that the rest goes around", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(3, 0, e, "b"), dataChunk(2, 1, be, "x")}},
+		{"no user data", []wire.Data{dataChunk(1, 0, be, "")}},
 		{"a stream that does not exist", []wire.Data{onStream(16, 1, 0, be, "x")}},
 	} {
 		r := newReceiver()
-		_, err := queue(r, tt.chunks...)
+		_, err := queueAll(r, tt.chunks...)
 		var v *ViolationError
 		check.That(t, errors.As(err, &v), "%s: %v", tt.name, err)
 		r.Close()
@@ -73,8 +73,8 @@ func TestHostileFragments(t *testing.T) {
 // What a Placer has taken is no end of the message that was left open before it.
 func TestBeginningWithoutItsMessage(t *testing.T) {
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "a"))
-	d := chunk(2, 0, be|wire.FlagU, "x")
+	mustPacket(t, r, 0, dataChunk(1, 0, wire.FlagB, "a"))
+	d := dataChunk(2, 0, be|wire.FlagU, "x")
 	must.Equal(t, "verdict", r.Admit(d), New)
 	r.Placed(d)
 	var v *ViolationError
@@ -88,11 +88,11 @@ func TestMessagesThatCannotEverFit(t *testing.T) {
 		name   string
 		chunks []wire.Data
 	}{
-		{"longer than MaxMessage", []wire.Data{chunk(1, 0, wire.FlagB, big), chunk(2, 0, 0, big), chunk(3, 0, wire.FlagE, big)}},
-		{"all of the buffer and no end", []wire.Data{chunk(1, 0, wire.FlagB, big), chunk(2, 0, 0, big), chunk(3, 0, 0, big[:200])}},
-		{"one chunk longer than MaxMessage", []wire.Data{chunk(1, 0, be, big+big+big)}},
+		{"longer than MaxMessage", []wire.Data{dataChunk(1, 0, wire.FlagB, big), dataChunk(2, 0, 0, big), dataChunk(3, 0, wire.FlagE, big)}},
+		{"all of the buffer and no end", []wire.Data{dataChunk(1, 0, wire.FlagB, big), dataChunk(2, 0, 0, big), dataChunk(3, 0, 0, big[:200])}},
+		{"one chunk longer than MaxMessage", []wire.Data{dataChunk(1, 0, be, big+big+big)}},
 	} {
-		_, err := packet(newReceiver(), 0, tt.chunks...)
+		_, err := feedPacket(newReceiver(), 0, tt.chunks...)
 		check.That(t, errors.Is(err, ErrMessageTooBig), "%s: %v", tt.name, err)
 	}
 }
@@ -100,22 +100,23 @@ func TestMessagesThatCannotEverFit(t *testing.T) {
 func TestUnorderedMessagesHaveNoSSN(t *testing.T) {
 	// req 9260-3.3.1-3: whatever the field says, and whatever ordered message has the same number.
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, ube, "u0"), chunk(2, 0, ube, "u0 again"), chunk(3, 65535, ube, "u65535"),
-		chunk(4, 1, wire.FlagU|wire.FlagB, "u"), chunk(5, 9, wire.FlagU|wire.FlagE, "v"))
-	mustPacket(t, r, 0, chunk(6, 0, be, "first"), chunk(7, 1, be, "second"))
-	check.Equal(t, "received", received(r), "u0|u0 again|u65535|uv|first|second|")
+	mustPacket(t, r, 0, dataChunk(1, 0, ube, "u0"), dataChunk(2, 0, ube, "u0 again"),
+		dataChunk(3, 65535, ube, "u65535"),
+		dataChunk(4, 1, wire.FlagU|wire.FlagB, "u"), dataChunk(5, 9, wire.FlagU|wire.FlagE, "v"))
+	mustPacket(t, r, 0, dataChunk(6, 0, be, "first"), dataChunk(7, 1, be, "second"))
+	check.Equal(t, "received", drainText(r), "u0|u0 again|u65535|uv|first|second|")
 }
 
 // Unordered messages have no SSN: one that is placed at arrival is no step of its stream.
 func TestPlacedUnorderedMessageIsNoStepOfItsStream(t *testing.T) {
 	// req 9260-3.3.1-4, 9260-6.5-5
 	r := newReceiver()
-	d := chunk(1, 0, ube, "placed")
+	d := dataChunk(1, 0, ube, "placed")
 	must.Equal(t, "verdict", r.Admit(d), New)
 	r.Placed(d)
 	must.OK(t, r.PacketDone(0))
-	mustPacket(t, r, 0, chunk(2, 0, be, "first"), chunk(3, 1, be, "second"))
-	check.Equal(t, "received", received(r), "first|second|")
+	mustPacket(t, r, 0, dataChunk(2, 0, be, "first"), dataChunk(3, 1, be, "second"))
+	check.Equal(t, "received", drainText(r), "first|second|")
 }
 
 // Messages that wait on both sides of the wrap of SSNs are delivered in order, however they arrive.
@@ -125,15 +126,15 @@ func TestMessagesWaitAcrossTheWrapOfSSNs(t *testing.T) {
 		r := newReceiver()
 		tsn := 1
 		for ssn := range 65534 {
-			d := chunk(tsn, ssn, be, "x")
+			d := dataChunk(tsn, ssn, be, "x")
 			must.Equal(t, "verdict", r.Admit(d), New)
 			r.Placed(d)
 			tsn++
 		}
 		for _, i := range arrival {
-			mustPacket(t, r, 0, chunk(tsn+i, (65534+i)%65536, be, string(rune('a'+i))))
+			mustPacket(t, r, 0, dataChunk(tsn+i, (65534+i)%65536, be, string(rune('a'+i))))
 		}
-		got := received(r)
+		got := drainText(r)
 		check.That(t, got == "a|b|c|d|", "arrival %v: received %q", arrival, got)
 	}
 }

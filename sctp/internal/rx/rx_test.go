@@ -18,8 +18,8 @@ const (
 	ms  = rawio.Time(time.Millisecond)
 )
 
-// chunk makes a DATA chunk on stream 0.
-func chunk(tsn, ssn int, flags uint8, payload string) wire.Data {
+// dataChunk makes a DATA chunk on stream 0.
+func dataChunk(tsn, ssn int, flags uint8, payload string) wire.Data {
 	return onStream(0, tsn, ssn, flags, payload)
 }
 
@@ -37,15 +37,15 @@ func newReceiver() *Receiver {
 		SackDelay: 200 * time.Millisecond})
 }
 
-// packet feeds chunks as one packet and returns how each was taken and the first error.
-func packet(r *Receiver, now rawio.Time, chunks ...wire.Data) (got []Admission, err error) {
-	if got, err = queue(r, chunks...); err != nil {
+// feedPacket feeds chunks as one packet and returns how each was taken and the first error.
+func feedPacket(r *Receiver, now rawio.Time, chunks ...wire.Data) (got []Admission, err error) {
+	if got, err = queueAll(r, chunks...); err != nil {
 		return got, err
 	}
 	return got, r.PacketDone(now)
 }
 
-func queue(r *Receiver, chunks ...wire.Data) (got []Admission, err error) {
+func queueAll(r *Receiver, chunks ...wire.Data) (got []Admission, err error) {
 	for _, d := range chunks {
 		a := r.Admit(d)
 		if got = append(got, a); a == New {
@@ -59,11 +59,11 @@ func queue(r *Receiver, chunks ...wire.Data) (got []Admission, err error) {
 
 func mustPacket(t *testing.T, r *Receiver, now rawio.Time, chunks ...wire.Data) {
 	t.Helper()
-	must.Do(packet(r, now, chunks...))(t)
+	must.Do(feedPacket(r, now, chunks...))(t)
 }
 
-// received drains the receiver as text.
-func received(r *Receiver) string {
+// drainText drains the receiver as text.
+func drainText(r *Receiver) string {
 	out := ""
 	for m, ok := r.Receive(); ok; m, ok = r.Receive() {
 		b := make([]byte, m.Size)
@@ -74,7 +74,7 @@ func received(r *Receiver) string {
 	return out
 }
 
-func sack(r *Receiver) wire.Sack { return wire.Sack(r.AppendSack(nil, 1400)) }
+func sackOf(r *Receiver) wire.Sack { return wire.Sack(r.AppendSack(nil, 1400)) }
 
 func sackText(k wire.Sack) string {
 	s := fmt.Sprint("cum ", k.CumTSN())
@@ -91,7 +91,7 @@ func sackText(k wire.Sack) string {
 func ExampleReceiver() {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1 << 16, PMDCS: 1400, InStreams: 10,
 		SackDelay: 200 * time.Millisecond})
-	d := chunk(1, 0, be, "hello")
+	d := dataChunk(1, 0, be, "hello")
 	if r.Admit(d) == New {
 		if err := r.Queue(d, nil); err != nil {
 			fmt.Println(err)
@@ -132,7 +132,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 	} {
 		r := newReceiver()
 		for i, n := range tt.tsns {
-			_, err := packet(r, 0, chunk(n, i, ube, "x"))
+			_, err := feedPacket(r, 0, dataChunk(n, i, ube, "x"))
 			must.That(t, err == nil, "%v, %v", tt.name, err)
 		}
 		check.Equal(t, tt.name, sackText(wire.Sack(r.AppendSack(nil, tt.room))), tt.want)
@@ -140,7 +140,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 	}
 	// req 9260-3.3.4-5
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, be, "x"))
+	mustPacket(t, r, 0, dataChunk(1, 0, be, "x"))
 	k := r.AppendSack(nil, 15)
 	check.That(t, len(k) == 0 && r.SackDue(0), "a SACK of %d octets in 15, one is due: %v", len(k), r.SackDue(0))
 }
@@ -159,50 +159,54 @@ func TestTrackerWraps(t *testing.T) {
 }
 
 func TestWhenASackIsDue(t *testing.T) {
-	first := chunk(1, 0, be, "x")
+	first := dataChunk(1, 0, be, "x")
 	for _, tt := range []struct {
 		name  string
 		story func(r *Receiver)
 		due   bool
 	}{
 		{"first DATA of the association", func(r *Receiver) {}, true},
-		{"one packet later: delayed", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x")) }, false},
+		{"one packet later: delayed", func(r *Receiver) { sackOf(r); feedPacket(r, 0, dataChunk(2, 1, be, "x")) }, false},
 		// req 9260-6.2-7
-		{"second packet", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x")); packet(r, 0, chunk(3, 2, be, "x")) }, true},
+		{"second packet", func(r *Receiver) {
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(2, 1, be, "x"))
+			feedPacket(r, 0, dataChunk(3, 2, be, "x"))
+		}, true},
 		// req 9260-6.2-7
-		{"packets count, not chunks", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x"), chunk(3, 2, be, "x")) }, false},
+		{"packets count, not chunks", func(r *Receiver) { sackOf(r); feedPacket(r, 0, dataChunk(2, 1, be, "x"), dataChunk(3, 2, be, "x")) }, false},
 		// req 9260-6.2-16
-		{"I bit", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be|wire.FlagI, "x")) }, true},
+		{"I bit", func(r *Receiver) { sackOf(r); feedPacket(r, 0, dataChunk(2, 1, be|wire.FlagI, "x")) }, true},
 		{"I bit of the first chunk of two", func(r *Receiver) {
-			sack(r)
-			packet(r, 0, chunk(2, 1, be|wire.FlagI, "x"), chunk(3, 2, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(2, 1, be|wire.FlagI, "x"), dataChunk(3, 2, be, "x"))
 		}, true},
 		// req 9260-6.2-17
-		{"only duplicates", func(r *Receiver) { sack(r); packet(r, 0, first) }, true},
+		{"only duplicates", func(r *Receiver) { sackOf(r); feedPacket(r, 0, first) }, true},
 		// req 9260-6.7-1
-		{"a gap", func(r *Receiver) { sack(r); packet(r, 0, chunk(3, 2, be, "x")) }, true},
+		{"a gap", func(r *Receiver) { sackOf(r); feedPacket(r, 0, dataChunk(3, 2, be, "x")) }, true},
 		// req 9260-6.7-1
 		{"each packet while there is a gap", func(r *Receiver) {
-			sack(r)
-			packet(r, 0, chunk(3, 2, be, "x"))
-			sack(r)
-			packet(r, 0, chunk(4, 3, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(3, 2, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(4, 3, be, "x"))
 		}, true},
 		{"the packet that fills the gap", func(r *Receiver) {
-			sack(r)
-			packet(r, 0, chunk(3, 2, be, "x"))
-			sack(r)
-			packet(r, 0, chunk(2, 1, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(3, 2, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(2, 1, be, "x"))
 		}, true},
 		{"the one after it: delayed", func(r *Receiver) {
-			sack(r)
-			packet(r, 0, chunk(3, 2, be, "x"))
-			packet(r, 0, chunk(2, 1, be, "x"))
-			sack(r)
-			packet(r, 0, chunk(4, 3, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(3, 2, be, "x"))
+			feedPacket(r, 0, dataChunk(2, 1, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(4, 3, be, "x"))
 		}, false},
-		{"refused DATA", func(r *Receiver) { sack(r); r.Admit(chunk(2, 1, be, "x")); r.LeaveUnacked(); r.PacketDone(0) }, true},
-		{"a packet without DATA", func(r *Receiver) { sack(r); r.PacketDone(0) }, false},
+		{"refused DATA", func(r *Receiver) { sackOf(r); r.Admit(dataChunk(2, 1, be, "x")); r.LeaveUnacked(); r.PacketDone(0) }, true},
+		{"a packet without DATA", func(r *Receiver) { sackOf(r); r.PacketDone(0) }, false},
 		{"acknowledged by SHUTDOWN", func(r *Receiver) { r.NoteCumAckSent() }, false},
 	} {
 		r := newReceiver()
@@ -221,27 +225,27 @@ func TestSackIsHeldForNothingButTheNumberOfPackets(t *testing.T) {
 		held  bool
 	}{
 		{"two packets", func(r *Receiver) {
-			packet(r, 0, chunk(2, 0, wire.FlagU|be, "x"))
-			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(2, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(3, 0, wire.FlagU|be, "x"))
 		}, true},
 		{"a gap", func(r *Receiver) {
-			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
-			packet(r, 0, chunk(4, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(3, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(4, 0, wire.FlagU|be, "x"))
 		}, false},
 		{"two packets behind a duplicate", func(r *Receiver) { // req 9260-6.2-7
-			packet(r, 0, chunk(1, 0, be, "x"))
-			sack(r)
-			packet(r, 0, chunk(2, 0, wire.FlagU|be, "x"))
-			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(1, 0, be, "x"))
+			sackOf(r)
+			feedPacket(r, 0, dataChunk(2, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(3, 0, wire.FlagU|be, "x"))
 		}, false},
 		{"the I bit", func(r *Receiver) {
-			packet(r, 0, chunk(2, 0, wire.FlagU|wire.FlagI|be, "x"))
-			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(2, 0, wire.FlagU|wire.FlagI|be, "x"))
+			feedPacket(r, 0, dataChunk(3, 0, wire.FlagU|be, "x"))
 		}, false},
 	} {
 		r := newReceiver()
-		mustPacket(t, r, 0, chunk(1, 0, be, "x"))
-		sack(r)
+		mustPacket(t, r, 0, dataChunk(1, 0, be, "x"))
+		sackOf(r)
 		tt.story(r)
 		r.HoldSack(true)
 		check.That(t, r.SackDue(0) != tt.held && r.SackPending(), "%s: due %v, to go with DATA %v", tt.name,
@@ -257,7 +261,7 @@ func TestSackIsHeldForNothingButTheNumberOfPackets(t *testing.T) {
 func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 	next := func(r *Receiver, n int) { // packets in sequence
 		for range n {
-			packet(r, 0, chunk(int(r.CumTSN())+1, 0, wire.FlagU|be, "x"))
+			feedPacket(r, 0, dataChunk(int(r.CumTSN())+1, 0, wire.FlagU|be, "x"))
 		}
 	}
 	for _, tt := range []struct {
@@ -266,32 +270,32 @@ func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 		now   bool
 	}{
 		{"two packets: due, but not at once", func(r *Receiver) { next(r, 2) }, false},
-		{"the packet after a gap", func(r *Receiver) { packet(r, 0, chunk(4, 3, be, "x")) }, true},
-		{"a duplicate", func(r *Receiver) { packet(r, 0, chunk(1, 0, be, "x")) }, true},
+		{"the packet after a gap", func(r *Receiver) { feedPacket(r, 0, dataChunk(4, 3, be, "x")) }, true},
+		{"a duplicate", func(r *Receiver) { feedPacket(r, 0, dataChunk(1, 0, be, "x")) }, true},
 		{"the second packet after a duplicate", func(r *Receiver) { // req 9260-6.2-7
-			packet(r, 0, chunk(1, 0, be, "x"))
-			sack(r)
+			feedPacket(r, 0, dataChunk(1, 0, be, "x"))
+			sackOf(r)
 			next(r, 2)
 		}, true},
 		{"the first packet after a duplicate", func(r *Receiver) { // req 9260-6.2-8
-			packet(r, 0, chunk(1, 0, be, "x"))
-			sack(r)
+			feedPacket(r, 0, dataChunk(1, 0, be, "x"))
+			sackOf(r)
 			next(r, 1)
 		}, false},
 		{"long after the last loss", func(r *Receiver) {
-			packet(r, 0, chunk(1, 0, be, "x"))
+			feedPacket(r, 0, dataChunk(1, 0, be, "x"))
 			for range LossBackoffPackets / 2 {
-				sack(r)
+				sackOf(r)
 				next(r, 2)
 			}
 		}, false},
 	} {
 		r := newReceiver()
-		mustPacket(t, r, 0, chunk(1, 0, be, "x"))
-		sack(r)
+		mustPacket(t, r, 0, dataChunk(1, 0, be, "x"))
+		sackOf(r)
 		tt.story(r)
 		check.Equal(t, tt.name+": SACK now", r.SackNow(), tt.now)
-		sack(r)
+		sackOf(r)
 		check.That(t, !r.SackNow(), "%s: again right after a SACK", tt.name)
 	}
 }
@@ -299,10 +303,10 @@ func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	// req 9260-6.2-7
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, be, "x"))
-	sack(r)
+	mustPacket(t, r, 0, dataChunk(1, 0, be, "x"))
+	sackOf(r)
 	must.That(t, !r.SackPending() && r.Deadline() == rawio.Never, "pending after a SACK")
-	mustPacket(t, r, 1000*ms, chunk(2, 1, be, "x"))
+	mustPacket(t, r, 1000*ms, dataChunk(2, 1, be, "x"))
 	must.That(t, r.SackPending() && r.Deadline() == 1200*ms, "deadline %v", r.Deadline())
 	check.That(t, !r.SackDue(1200*ms-1) && r.SackDue(1200*ms), "not at 200 ms")
 	// req 9260-6.2-11
@@ -321,42 +325,42 @@ func TestSackDoesNotWaitInVain(t *testing.T) {
 		arrive := func(after rawio.Time, waits bool) {
 			t.Helper()
 			now, tsn = now+after, tsn+1
-			mustPacket(t, r, now, chunk(tsn, tsn-1, be, "x"))
+			mustPacket(t, r, now, dataChunk(tsn, tsn-1, be, "x"))
 			check.That(t, r.SackPending() && r.SackDue(now) == (!waits && !letter), "letter %v, packet %d: due %v",
 				letter, tsn, r.SackDue(now))
 		}
 		timer := func() {
 			now = r.Deadline()
 			must.That(t, now != rawio.Never && r.SackDue(now), "letter %v: nothing is due", letter)
-			sack(r)
+			sackOf(r)
 		}
 		answer := func() {
 			r.NoteDataSent(now)
 			if r.SackPending() {
-				sack(r)
+				sackOf(r)
 			}
 		}
-		mustPacket(t, r, 0, chunk(1, 0, be, "x")) // acknowledged at once
+		mustPacket(t, r, 0, dataChunk(1, 0, be, "x")) // acknowledged at once
 		tsn++
-		sack(r)
+		sackOf(r)
 		arrive(1000*ms, true)
 		timer()
 		arrive(100*ms, false) // the timer was 100 ms behind the packet before
-		sack(r)
+		sackOf(r)
 		arrive(101*ms, false)
-		sack(r)              // alone, before the program answers
+		sackOf(r)            // alone, before the program answers
 		arrive(100*ms, true) // they may be about to come in numbers
-		sack(r)              // with DATA
+		sackOf(r)            // with DATA
 		arrive(101*ms, true) // so waiting was not in vain
 		timer()
 		arrive(200*ms, false)
-		sack(r)
+		sackOf(r)
 		now += 100 * ms
 		answer() // in time, by a hair
 		arrive(200*ms, true)
 		timer()
 		arrive(200*ms, false)
-		sack(r)
+		sackOf(r)
 		now += 101 * ms
 		answer() // too late
 		arrive(200*ms, false)
@@ -372,28 +376,28 @@ func TestLoneDelay(t *testing.T) {
 	tsn := 0
 	arrive := func() rawio.Time {
 		tsn++
-		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, "x"))
+		mustPacket(t, r, 0, dataChunk(tsn, tsn-1, be, "x"))
 		return r.Deadline()
 	}
 	arrive()
-	sack(r) // the first is acknowledged at once
+	sackOf(r) // the first is acknowledged at once
 	answers := func() {
 		t.Helper()
 		for i := range answeredThreshold {
 			d := arrive()
 			must.That(t, d == 1*ms, "packet %d: %v", i, d)
-			sack(r)
+			sackOf(r)
 		}
 		d := arrive()
 		must.That(t, d == 10*ms, "after %d answers: %v", answeredThreshold, d)
 	}
 	answers()
 	check.That(t, !r.SackDue(10*ms-1) && r.SackDue(10*ms), "not at 10 ms")
-	sack(r)
+	sackOf(r)
 	answers()
 	arrive() // before an answer
 	check.That(t, r.SackDue(0), "two packets without a SACK")
-	sack(r)
+	sackOf(r)
 	check.Equal(t, "after two packets together", arrive(), 1*ms)
 }
 
@@ -401,9 +405,9 @@ func TestWindowIsWhatIsFree(t *testing.T) {
 	r := newReceiver()
 	x := string(make([]byte, 250))
 	// req 9260-6.2-21
-	mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x))
+	mustPacket(t, r, 0, dataChunk(1, 0, be, x), dataChunk(2, 1, be, x))
 	must.Equal(t, "window after 500 of 1000", r.Window(), 500)
-	check.Equal(t, "a_rwnd", sack(r).ARwnd(), 500) // req 9260-6.2-23
+	check.Equal(t, "a_rwnd", sackOf(r).ARwnd(), 500) // req 9260-6.2-23
 	m, _ := r.Receive()
 	check.Equal(t, "window before the upper layer has released the message", r.Window(), 500) // req 9260-6.2-22
 	early := r.SackDue(0)
@@ -411,19 +415,19 @@ func TestWindowIsWhatIsFree(t *testing.T) {
 	check.Equal(t, "window after release", r.Window(), 750)
 	check.That(t, !early && r.SackDue(0), "a quarter of the buffer is free: no SACK says so")
 	// Placed DATA costs nothing.
-	r.Placed(chunk(3, 2, be, x))
+	r.Placed(dataChunk(3, 2, be, x))
 	check.That(t, r.Window() == 750 && r.CumTSN() == 3, "placed DATA costs window")
 }
 
 func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(3, 2, be, "c"))
-	r.Placed(chunk(2, 1, be, "b"))
-	mustPacket(t, r, 0, chunk(1, 0, be, "a"))
-	check.Equal(t, "received", received(r), "a|c|")
-	r.Placed(chunk(4, 3, be, "d"))
-	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
-	got := received(r)
+	mustPacket(t, r, 0, dataChunk(3, 2, be, "c"))
+	r.Placed(dataChunk(2, 1, be, "b"))
+	mustPacket(t, r, 0, dataChunk(1, 0, be, "a"))
+	check.Equal(t, "received", drainText(r), "a|c|")
+	r.Placed(dataChunk(4, 3, be, "d"))
+	mustPacket(t, r, 0, dataChunk(5, 4, be, "e"))
+	got := drainText(r)
 	check.That(t, got == "e|" && r.reassembly.store.usedMemory == 0, "%q, memory %d", got,
 		r.reassembly.store.usedMemory)
 }
@@ -431,53 +435,53 @@ func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	x := string(make([]byte, 500))
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x))
-	sack(r)
-	if got, _ := packet(r, 0, chunk(3, 2, be, x)); got[0] != Dropped || !r.SackDue(0) { // req 9260-6.2-4
+	mustPacket(t, r, 0, dataChunk(1, 0, be, x), dataChunk(2, 1, be, x))
+	sackOf(r)
+	if got, _ := feedPacket(r, 0, dataChunk(3, 2, be, x)); got[0] != Dropped || !r.SackDue(0) { // req 9260-6.2-4
 		t.Errorf("the next TSN with a closed window: %v, SACK due %v", got, r.SackDue(0))
 	}
 	r = newReceiver()
 	// TSN 1 is missing, 2 and 3 fill the buffer.
-	mustPacket(t, r, 0, chunk(2, 1, be, x), chunk(3, 2, be, x))
-	sack(r)
+	mustPacket(t, r, 0, dataChunk(2, 1, be, x), dataChunk(3, 2, be, x))
+	sackOf(r)
 	// req 9260-6.2-2, 9260-6.2-4, 9260-6.2-5
-	got, _ := packet(r, 0, chunk(4, 3, be, x))
+	got, _ := feedPacket(r, 0, dataChunk(4, 3, be, x))
 	must.That(t, got[0] == Dropped && r.SackDue(0), "TSN above the highest with a closed window: %v, SACK due %v",
 		got, r.SackDue(0))
-	check.Equal(t, "SACK", sackText(sack(r)), "cum 0 2-3")
+	check.Equal(t, "SACK", sackText(sackOf(r)), "cum 0 2-3")
 	// req 9260-6.2-3, 9260-6.2-25
-	got, err := packet(r, 0, chunk(1, 0, be, x))
+	got, err := feedPacket(r, 0, dataChunk(1, 0, be, x))
 	must.That(t, got[0] == New && err == nil, "TSN below the highest with a closed window: %v %v", got, err)
-	k := sackText(sack(r))
+	k := sackText(sackOf(r))
 	check.That(t, k == "cum 2" && r.Evicted() == 1, "SACK %s: the highest TSN was to go, %d went", k, r.Evicted())
-	check.Equal(t, "received", received(r), x+"|"+x+"|")
-	mustPacket(t, r, 0, chunk(3, 2, be, "again"))
-	check.Equal(t, "received", received(r), "again|")
+	check.Equal(t, "received", drainText(r), x+"|"+x+"|")
+	mustPacket(t, r, 0, dataChunk(3, 2, be, "again"))
+	check.Equal(t, "received", drainText(r), "again|")
 }
 
 func TestEvictionTakesFragmentsFromTheEnd(t *testing.T) {
 	x := string(make([]byte, 250))
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(3, 1, wire.FlagB, x), chunk(4, 1, 0, x), chunk(5, 1, wire.FlagE, x),
-		chunk(2, 0, wire.FlagE, x))
+	mustPacket(t, r, 0, dataChunk(3, 1, wire.FlagB, x), dataChunk(4, 1, 0, x), dataChunk(5, 1, wire.FlagE, x),
+		dataChunk(2, 0, wire.FlagE, x))
 	must.Equal(t, "window", r.Window(), 0)
-	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, x))
-	check.Equal(t, "SACK", sackText(sack(r)), "cum 4")
-	check.Equal(t, "octets received", len(received(r)), 501)
-	mustPacket(t, r, 0, chunk(5, 1, wire.FlagE, x))
-	check.Equal(t, "octets received", len(received(r)), 751)
+	mustPacket(t, r, 0, dataChunk(1, 0, wire.FlagB, x))
+	check.Equal(t, "SACK", sackText(sackOf(r)), "cum 4")
+	check.Equal(t, "octets received", len(drainText(r)), 501)
+	mustPacket(t, r, 0, dataChunk(5, 1, wire.FlagE, x))
+	check.Equal(t, "octets received", len(drainText(r)), 751)
 }
 
 func TestSillyWindowAvoidance(t *testing.T) {
 	// req 9260-6.2-6
 	r := newReceiver() // steps of 200 octets
 	x := string(make([]byte, 150))
-	mustPacket(t, r, 0, chunk(1, 0, be, x))
-	received(r)
-	check.Equal(t, "a_rwnd reopened by 150", sack(r).ARwnd(), 850)
-	mustPacket(t, r, 0, chunk(2, 1, be, x))
-	received(r)
-	check.Equal(t, "a_rwnd reopened by 300, which are worth it", sack(r).ARwnd(), 1000)
+	mustPacket(t, r, 0, dataChunk(1, 0, be, x))
+	drainText(r)
+	check.Equal(t, "a_rwnd reopened by 150", sackOf(r).ARwnd(), 850)
+	mustPacket(t, r, 0, dataChunk(2, 1, be, x))
+	drainText(r)
+	check.Equal(t, "a_rwnd reopened by 300, which are worth it", sackOf(r).ARwnd(), 1000)
 }
 
 func TestWindowUpdate(t *testing.T) {
@@ -485,16 +489,16 @@ func TestWindowUpdate(t *testing.T) {
 	r := newReceiver()
 	x := string(make([]byte, 100))
 	for i := range 10 {
-		mustPacket(t, r, 0, chunk(1+i, i, be, x))
+		mustPacket(t, r, 0, dataChunk(1+i, i, be, x))
 	}
-	must.Equal(t, "a_rwnd", sack(r).ARwnd(), 0)
+	must.Equal(t, "a_rwnd", sackOf(r).ARwnd(), 0)
 	updates := 0
 	for range 10 {
 		m, _ := r.Receive()
 		r.Release(m)
 		if r.SackDue(0) {
 			updates++
-			k := sack(r)
+			k := sackOf(r)
 			check.That(t, k.ARwnd() >= 250, "update to %d only", k.ARwnd())
 		}
 	}
@@ -504,23 +508,23 @@ func TestWindowUpdate(t *testing.T) {
 func TestPayloadIsRetainedOrCopied(t *testing.T) {
 	r := newReceiver()
 	buf := rawio.NewBuf(make([]byte, 400))
-	small, large := chunk(1, 0, be, "small"), chunk(2, 1, be, string(make([]byte, 300)))
+	small, large := dataChunk(1, 0, be, "small"), dataChunk(2, 1, be, string(make([]byte, 300)))
 	err := r.Queue(small, buf)
 	check.That(t, err == nil && buf.Refs() == 1, "small payload: %v, %d references", err, buf.Refs())
 	err = r.Queue(large, buf)
 	check.That(t, err == nil && buf.Refs() == 2, "large payload: %v, %d references", err, buf.Refs())
 	copy(small[wire.DataHeaderLen:], "XXXXX") // the packet's memory is used again
-	got := received(r)
+	got := drainText(r)
 	check.That(t, got[:6] == "small|" && buf.Refs() == 1, "%q, %d references left", got[:6], buf.Refs())
-	err = r.Queue(chunk(3, 2, wire.FlagB, string(make([]byte, 300))), buf)
+	err = r.Queue(dataChunk(3, 2, wire.FlagB, string(make([]byte, 300))), buf)
 	must.That(t, err == nil && buf.Refs() == 2, "%v", err)
 	r.Close()
 	check.That(t, buf.Refs() == 1 && r.Buffered() == 0, "Close: %d references, %d octets", buf.Refs(), r.Buffered())
 	r = newReceiver()
 	for i := range minSpares + 1 {
-		must.OK(t, r.Queue(chunk(1+i, i, be, "abc"), rawio.NewBuf(make([]byte, 4))))
+		must.OK(t, r.Queue(dataChunk(1+i, i, be, "abc"), rawio.NewBuf(make([]byte, 4))))
 	}
-	received(r)
+	drainText(r)
 	check.Equal(t, "loans that are kept for the next buffers", r.reassembly.store.numFreeRefs, minSpares)
 }
 
@@ -563,7 +567,8 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 
 func TestCopyToReadsInSteps(t *testing.T) {
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "abc"), chunk(2, 0, 0, "defg"), chunk(3, 0, wire.FlagE, "h"))
+	mustPacket(t, r, 0, dataChunk(1, 0, wire.FlagB, "abc"), dataChunk(2, 0, 0, "defg"),
+		dataChunk(3, 0, wire.FlagE, "h"))
 	m, _ := r.Receive()
 	for _, tt := range []struct {
 		name     string
@@ -627,9 +632,9 @@ func TestSackOfPlacedDataIsNotDelayedAgainstTheIBit(t *testing.T) {
 		due   bool
 	}{{"without I bit", ube, false}, {"with I bit", ube | 0x08, true}} {
 		r := newReceiver()
-		mustPacket(t, r, 0, chunk(1, 0, ube, "the first DATA is acknowledged at once"))
-		sack(r)
-		d := chunk(2, 0, row.flags, "x")
+		mustPacket(t, r, 0, dataChunk(1, 0, ube, "the first DATA is acknowledged at once"))
+		sackOf(r)
+		d := dataChunk(2, 0, row.flags, "x")
 		must.Equal(t, "verdict", r.Admit(d), New)
 		r.Placed(d)
 		must.OK(t, r.PacketDone(0))

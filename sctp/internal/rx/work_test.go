@@ -44,7 +44,7 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: limit, MaxMessage: limit, PMDCS: 1400, InStreams: 65_535})
-		d := chunk(0, 0, 0, "x")
+		d := dataChunk(0, 0, 0, "x")
 		n, worst := 0, uint64(0)
 		for ; n < 60_000; n++ {
 			tsn, stream, ssn, flags := tt.chunk(n)
@@ -89,8 +89,9 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 			r.Release(m)
 		}
 		err := r.Audit(0)
-		check.That(t, err == nil && max(r.reassembly.store.numFreeMessages, r.reassembly.store.numFreePieces) <= max(minSpares,
-			limit/octetsPerSpare), "%s: %v, with %d messages and %d pieces to use again", tt.name, err,
+		check.That(t, err == nil && max(r.reassembly.store.numFreeMessages, r.reassembly.store.numFreePieces) <=
+			max(minSpares,
+				limit/octetsPerSpare), "%s: %v, with %d messages and %d pieces to use again", tt.name, err,
 			r.reassembly.store.numFreeMessages, r.reassembly.store.numFreePieces)
 		r.Trim()
 		check.That(t, r.Held() <= 3<<10+r.reassembly.streams.table.Held() || r.HasGaps() || r.Buffered() != 0,
@@ -114,18 +115,18 @@ func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 	// what it is next to, if there is anything, the messages on its way, and its place
 	for i, steps := range []uint64{1, 2, 4} {
 		tsn := []int{2, 1, 3}[i]
-		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, string(rune('a'+tsn-1))))
+		mustPacket(t, r, 0, dataChunk(tsn, tsn-1, be, string(rune('a'+tsn-1))))
 		check.That(t, r.Steps() == steps, "%d steps for %d chunks, want %d", r.Steps(), i+1, steps)
 	}
-	got := received(r)
+	got := drainText(r)
 	check.That(t, got == "a|b|c|" && r.Steps() == 9, "%q, %d steps", got, r.Steps())
-	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
-	mustPacket(t, r, 0, chunk(4, 3, be, "d"))
-	_, err := packet(r, 0, chunk(6, 4, be, "another"))
+	mustPacket(t, r, 0, dataChunk(5, 4, be, "e"))
+	mustPacket(t, r, 0, dataChunk(4, 3, be, "d"))
+	_, err := feedPacket(r, 0, dataChunk(6, 4, be, "another"))
 	check.That(t, err != nil, "two messages with the SSN that is due")
 	r = newReceiver()
 	for i := range deliverBatchSize + 2 { // all wait for the last of them
-		mustPacket(t, r, 0, chunk(deliverBatchSize+2-i, deliverBatchSize+1-i, be, "x"))
+		mustPacket(t, r, 0, dataChunk(deliverBatchSize+2-i, deliverBatchSize+1-i, be, "x"))
 	}
 	mustReceive(t, r)
 	mustReceive(t, r)
@@ -142,12 +143,12 @@ func TestHeldCountsEachTable(t *testing.T) {
 		more int
 	}{
 		{func() {}, 0},
-		{func() { mustPacket(t, r, 0, chunk(1, 0, ube, "x")) }, 0}, // there is room for it in the Receiver
-		{func() { received(r) }, 0},
-		{func() { mustPacket(t, r, 0, chunk(3, 0, ube, "x")) }, 0},
-		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y")) }, messageCost + pieceCost + 1<<minBlockBits + 2*set + 1024/64*8 + int(unsafe.Sizeof(slotPage{}))},
-		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y"), chunk(3, 0, ube, "x")); sack(r) }, int(unsafe.Sizeof(sackReports{})) + 4*2 + 4*2},
-		{func() { mustPacket(t, r, 0, chunk(4, 0, be, "z")) }, messageCost + pieceCost + 1<<minBlockBits + 4*2},
+		{func() { mustPacket(t, r, 0, dataChunk(1, 0, ube, "x")) }, 0}, // there is room for it in the Receiver
+		{func() { drainText(r) }, 0},
+		{func() { mustPacket(t, r, 0, dataChunk(3, 0, ube, "x")) }, 0},
+		{func() { mustPacket(t, r, 0, dataChunk(5, 1, be, "y")) }, messageCost + pieceCost + 1<<minBlockBits + 2*set + 1024/64*8 + int(unsafe.Sizeof(slotPage{}))},
+		{func() { mustPacket(t, r, 0, dataChunk(5, 1, be, "y"), dataChunk(3, 0, ube, "x")); sackOf(r) }, int(unsafe.Sizeof(sackReports{})) + 4*2 + 4*2},
+		{func() { mustPacket(t, r, 0, dataChunk(4, 0, be, "z")) }, messageCost + pieceCost + 1<<minBlockBits + 4*2},
 	} {
 		step.do()
 		want += step.more
@@ -164,9 +165,9 @@ func TestBlocksOfEachLengthAreKept(t *testing.T) {
 	come := func(octets ...int) {
 		for _, n := range octets {
 			tsn++
-			mustPacket(t, r, 0, chunk(tsn, tsn-1, be, strings.Repeat("x", n)))
+			mustPacket(t, r, 0, dataChunk(tsn, tsn-1, be, strings.Repeat("x", n)))
 		}
-		received(r)
+		drainText(r)
 		must.OK(t, r.Audit(0))
 	}
 	for _, tt := range []struct {
@@ -195,12 +196,14 @@ func TestSpareMemoryIsBounded(t *testing.T) {
 	for limit, spare := range map[int]int{1 << 10: minSpares, 300 << 10: 300} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: limit, InStreams: 1})
 		for i := range 310 {
-			mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
+			mustPacket(t, r, 0, dataChunk(1+i, i, be, "x"))
 		}
-		received(r)
+		drainText(r)
 		s := &r.reassembly.store
-		check.That(t, r.reassembly.store.numFreeMessages == spare && s.numFreePieces == spare && s.freeBlockOctets == min(2*limit,
-			309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.store.numFreeMessages, s.numFreePieces,
+		check.That(t, r.reassembly.store.numFreeMessages == spare && s.numFreePieces == spare &&
+			s.freeBlockOctets == min(2*limit,
+				309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.store.numFreeMessages,
+			s.numFreePieces,
 			s.freeBlockOctets)
 	}
 }

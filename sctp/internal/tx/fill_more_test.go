@@ -183,7 +183,7 @@ func (slowPacer) PacingRate(time.Duration) int64 { return 5_000_000 }
 // says what it has in a row.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	made, runs := 0, 0
-	told := fuzzinput.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
+	told := fuzzinput.CheckRecording(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
 		seed := uint64(n)
 		paths, burst := 1+int(seed%2), []int{0, 4, 40}[seed%3]
 		ends, src := [3]*randomSource{}, &runSource{}

@@ -30,7 +30,7 @@ func FuzzSender(f *testing.F) {
 // What the sending half does in such lists of commands is written down to the octet, as a digest:
 // so that nothing else changes unnoticed.
 func TestCommandsByChanceDoWhatTheyDid(t *testing.T) {
-	fuzzinput.Told(t, "testdata/commands.txt", 300, func(seed int, told *strings.Builder) {
+	fuzzinput.CheckRecording(t, "testdata/commands.txt", 300, func(seed int, told *strings.Builder) {
 		model.RunCommands(t, fuzzinput.Random(seed+1000, 1000), told)
 	})
 }

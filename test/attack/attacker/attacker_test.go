@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// play returns the packets of an attacker, and counts the chunks in them.
-func play(c *Choices, cfg Config, n int) (all [][]byte, types map[wire.ChunkType]int) {
+// playAttacker returns the packets of an attacker, and counts the chunks in them.
+func playAttacker(c *Choices, cfg Config, n int) (all [][]byte, types map[wire.ChunkType]int) {
 	p, tsn := New(c, cfg), wire.TSN(1000)
 	types = make(map[wire.ChunkType]int)
 	for range n {
@@ -25,7 +25,7 @@ func play(c *Choices, cfg Config, n int) (all [][]byte, types map[wire.ChunkType
 				types[c.Type()]++
 			}
 		}
-		if reply := answer(&p.k, cfg.LocalPort, cfg.RemotePort, b, &tsn); reply != nil {
+		if reply := answerSetup(&p.k, cfg.LocalPort, cfg.RemotePort, b, &tsn); reply != nil {
 			p.Take(reply)
 		}
 	}
@@ -34,15 +34,15 @@ func play(c *Choices, cfg Config, n int) (all [][]byte, types map[wire.ChunkType
 
 func TestTheSameSeedAttacksTheSameWay(t *testing.T) {
 	cfg := Config{LocalPort: 1, RemotePort: 2, RDMA: true}
-	a, _ := play(Seeded(7), cfg, 2000)
-	b, _ := play(Seeded(7), cfg, 2000)
-	c, _ := play(Seeded(8), cfg, 2000)
+	a, _ := playAttacker(Seeded(7), cfg, 2000)
+	b, _ := playAttacker(Seeded(7), cfg, 2000)
+	c, _ := playAttacker(Seeded(8), cfg, 2000)
 	check.That(t, bytes.Equal(bytes.Join(a, nil), bytes.Join(b, nil)), "a seed gives two attacks")
 	check.That(t, !bytes.Equal(bytes.Join(a, nil), bytes.Join(c, nil)), "two seeds give one attack")
 }
 
 func TestEveryChunkTypeIsSentAndNoPacketIsTooLong(t *testing.T) {
-	all, types := play(Seeded(1), Config{LocalPort: 1, RemotePort: 2, MTU: 1400}, 20000)
+	all, types := playAttacker(Seeded(1), Config{LocalPort: 1, RemotePort: 2, MTU: 1400}, 20000)
 	for _, want := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack,
 		wire.ChunkHeartbeat, wire.ChunkHeartbeatAck,
 		wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho,
@@ -60,6 +60,6 @@ func TestEveryChunkTypeIsSentAndNoPacketIsTooLong(t *testing.T) {
 func TestAFuzzersOctetsEndAndDoNotPanic(t *testing.T) {
 	octets := Seeded(3).Octets(4000)
 	c := FromOctets(octets)
-	play(c, Config{LocalPort: 1, RemotePort: 2, RDMA: true}, 3000)
+	playAttacker(c, Config{LocalPort: 1, RemotePort: 2, RDMA: true}, 3000)
 	check.That(t, c.Done(), "octets are left after 3000 packets")
 }

@@ -87,5 +87,5 @@ func (c *Choices) Length(most int) int {
 	return c.Below(most + 1)
 }
 
-// pick returns one of a list.
-func pick[T any](c *Choices, list []T) T { return list[c.Below(len(list))] }
+// pickOne returns one of a list.
+func pickOne[T any](c *Choices, list []T) T { return list[c.Below(len(list))] }

@@ -7,16 +7,17 @@ import (
 )
 
 var (
-	controlMoves = []move{(*Peer).heartbeat, (*Peer).heartbeatAck, (*Peer).errors, (*Peer).congestion,
+	controlMoves = []move{(*Peer).appendHeartbeat, (*Peer).heartbeatAck, (*Peer).appendErrors, (*Peer).appendECN,
 		(*Peer).shutdownComplete}
-	rudeControl = []move{(*Peer).heartbeat, (*Peer).heartbeatAck, (*Peer).errors, (*Peer).errors, (*Peer).shutdown,
-		(*Peer).shutdownAck, (*Peer).abort, (*Peer).soup, (*Peer).soup}
+	rudeControl = []move{(*Peer).appendHeartbeat, (*Peer).heartbeatAck, (*Peer).appendErrors, (*Peer).appendErrors,
+		(*Peer).appendShutdown,
+		(*Peer).shutdownAck, (*Peer).appendAbort, (*Peer).randomChunk, (*Peer).randomChunk}
 )
 
-// heartbeat has information of any length.
-func (p *Peer) heartbeat(b []byte) []byte {
+// appendHeartbeat has information of any length.
+func (p *Peer) appendHeartbeat(b []byte) []byte {
 	if p.One(4) {
-		return chunk(b, wire.ChunkHeartbeat, p.flags(), p.tlvs(wire.ParamHeartbeatInfo))
+		return appendChunk(b, wire.ChunkHeartbeat, p.drawFlags(), p.paramList(wire.ParamHeartbeatInfo))
 	}
 	return wire.AppendHeartbeat(b, p.Octets(p.Length(p.cfg.MTU-100)))
 }
@@ -25,7 +26,7 @@ func (p *Peer) heartbeat(b []byte) []byte {
 func (p *Peer) heartbeatAck(b []byte) []byte {
 	info := p.k.beat
 	if len(p.k.beats) > 0 && p.One(3) {
-		info = append([]byte(nil), pick(p.Choices, p.k.beats)...)
+		info = append([]byte(nil), pickOne(p.Choices, p.k.beats)...)
 		if len(info) > 0 && p.One(2) {
 			info[p.Below(len(info))] ^= byte(1 + p.Below(255))
 		}
@@ -36,12 +37,12 @@ func (p *Peer) heartbeatAck(b []byte) []byte {
 	return wire.AppendHeartbeatAck(b, info)
 }
 
-// errors is an ERROR with several causes.
-func (p *Peer) errors(b []byte) []byte {
-	return chunk(b, wire.ChunkError, p.flags(), p.causes())
+// appendErrors is an ERROR with several causes.
+func (p *Peer) appendErrors(b []byte) []byte {
+	return appendChunk(b, wire.ChunkError, p.drawFlags(), p.drawCauses())
 }
 
-func (p *Peer) causes() (v []byte) {
+func (p *Peer) drawCauses() (v []byte) {
 	n := p.Below(4)
 	if p.One(6) {
 		n = p.Below(200)
@@ -54,7 +55,7 @@ func (p *Peer) causes() (v []byte) {
 		case 1:
 			code = uint16(p.Uint32())
 		}
-		v = p.tlv(v, code, p.Length(30))
+		v = p.appendTLV(v, code, p.Length(30))
 		if len(v) > p.cfg.MTU-100 {
 			break
 		}
@@ -62,48 +63,48 @@ func (p *Peer) causes() (v []byte) {
 	return v
 }
 
-// abort ends it, rarely.
-func (p *Peer) abort(b []byte) []byte {
+// appendAbort ends it, rarely.
+func (p *Peer) appendAbort(b []byte) []byte {
 	if !p.One(12) {
-		return p.heartbeat(b)
+		return p.appendHeartbeat(b)
 	}
-	return chunk(b, wire.ChunkAbort, byte(p.Below(2)), p.causes())
+	return appendChunk(b, wire.ChunkAbort, byte(p.Below(2)), p.drawCauses())
 }
 
-// congestion is an ECNE or CWR.
-func (p *Peer) congestion(b []byte) []byte {
+// appendECN is an ECNE or CWR.
+func (p *Peer) appendECN(b []byte) []byte {
 	t, base := wire.ChunkECNE, p.k.sent
 	if p.One(2) {
 		t, base = wire.ChunkCWR, p.k.next
 	}
 	v := binary.BigEndian.AppendUint32(nil, uint32(base)+uint32(p.Below(20))-10)
-	return chunk(b, t, p.flags(), append(v, p.rarely(12)...))
+	return appendChunk(b, t, p.drawFlags(), append(v, p.drawRareValue(12)...))
 }
 
-func (p *Peer) shutdown(b []byte) []byte {
+func (p *Peer) appendShutdown(b []byte) []byte {
 	if !p.One(3) {
 		return p.honestSack(b)
 	}
-	return chunk(b, wire.ChunkShutdown, p.flags(),
-		append(binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(3))), p.rarely(8)...))
+	return appendChunk(b, wire.ChunkShutdown, p.drawFlags(),
+		append(binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(3))), p.drawRareValue(8)...))
 }
 
 func (p *Peer) shutdownAck(b []byte) []byte {
-	return chunk(b, wire.ChunkShutdownAck, p.flags(), p.rarely(8))
+	return appendChunk(b, wire.ChunkShutdownAck, p.drawFlags(), p.drawRareValue(8))
 }
 
 func (p *Peer) shutdownComplete(b []byte) []byte {
-	return chunk(b, wire.ChunkShutdownComplete, byte(p.Below(2)), p.rarely(8))
+	return appendChunk(b, wire.ChunkShutdownComplete, byte(p.Below(2)), p.drawRareValue(8))
 }
 
-// soup is a chunk of any type with anything in it.
-func (p *Peer) soup(b []byte) []byte {
+// randomChunk is a chunk of any type with anything in it.
+func (p *Peer) randomChunk(b []byte) []byte {
 	t := wire.ChunkType(p.Below(256))
 	if p.One(2) {
 		t = wire.ChunkType(p.Below(20))
 	}
 	if p.One(2) {
-		return chunk(b, t, byte(p.Below(256)), p.tlvs(wire.ParamType(p.Below(20))))
+		return appendChunk(b, t, byte(p.Below(256)), p.paramList(wire.ParamType(p.Below(20))))
 	}
-	return chunk(b, t, byte(p.Below(256)), p.Octets(p.Length(80)))
+	return appendChunk(b, t, byte(p.Below(256)), p.Octets(p.Length(80)))
 }

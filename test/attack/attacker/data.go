@@ -3,22 +3,23 @@ package attacker
 import "github.com/rddp-go/rddp/sctp/wire"
 
 var (
-	dataMoves = []move{(*Peer).inOrder, (*Peer).inOrder, (*Peer).ahead, (*Peer).again, (*Peer).backwards,
-		(*Peer).fragment, (*Peer).descending, (*Peer).wideStream}
-	rudeData = []move{(*Peer).inOrder, (*Peer).ahead, (*Peer).fragment, (*Peer).fragment, (*Peer).anyData,
+	dataMoves = []move{(*Peer).inOrder, (*Peer).inOrder, (*Peer).leaveGap, (*Peer).repeatTSN, (*Peer).sendBackwards,
+		(*Peer).appendFragment, (*Peer).sendSSNsDown, (*Peer).wideStream}
+	rudeData = []move{(*Peer).inOrder, (*Peer).leaveGap, (*Peer).appendFragment, (*Peer).appendFragment,
+		(*Peer).anyData,
 		(*Peer).wideStream}
 )
 
-// data appends a DATA chunk.
-func (p *Peer) data(b []byte, f wire.DataFields, payload []byte) []byte {
+// appendData appends a DATA chunk.
+func (p *Peer) appendData(b []byte, f wire.DataFields, payload []byte) []byte {
 	f.PayloadLen = len(payload)
 	return append(wire.AppendDataHeader(b, f), payload...)
 }
 
 const whole = wire.FlagB | wire.FlagE
 
-// payload is short mostly.
-func (p *Peer) payload() []byte {
+// drawPayload is short mostly.
+func (p *Peer) drawPayload() []byte {
 	if p.One(6) {
 		return p.Octets(1 + p.Length(p.cfg.MTU-60))
 	}
@@ -35,46 +36,46 @@ func (p *Peer) inOrder(b []byte) []byte {
 	if p.One(4) {
 		f.Flags |= wire.FlagI
 	}
-	return p.data(b, f, p.payload())
+	return p.appendData(b, f, p.drawPayload())
 }
 
-// ahead leaves a gap.
-func (p *Peer) ahead(b []byte) []byte {
+// leaveGap leaves a gap.
+func (p *Peer) leaveGap(b []byte) []byte {
 	f := wire.DataFields{Flags: whole | byte(p.Below(2))*wire.FlagU,
 		TSN:    p.k.next + 1 + wire.TSN(p.Below(1<<(1+p.Below(17)))),
 		Stream: wire.StreamID(p.Below(4)), SSN: p.k.ssn[0] + wire.SSN(p.Below(100))}
-	return p.data(b, f, p.payload())
+	return p.appendData(b, f, p.drawPayload())
 }
 
-// again repeats a TSN, perhaps with another content.
-func (p *Peer) again(b []byte) []byte {
+// repeatTSN repeats a TSN, perhaps with another content.
+func (p *Peer) repeatTSN(b []byte) []byte {
 	f := wire.DataFields{Flags: whole, TSN: p.k.next - wire.TSN(p.Below(20)), SSN: wire.SSN(p.Below(8))}
-	return p.data(b, f, p.payload())
+	return p.appendData(b, f, p.drawPayload())
 }
 
-// backwards fills a row of TSNs from its end.
-func (p *Peer) backwards(b []byte) []byte {
+// sendBackwards fills a row of TSNs from its end.
+func (p *Peer) sendBackwards(b []byte) []byte {
 	n := 2 + p.Below(60)
 	for i := n; i > 0 && len(b) < p.cfg.MTU-24; i-- {
-		b = p.data(b, wire.DataFields{Flags: whole | wire.FlagU, TSN: p.k.next + wire.TSN(i)}, []byte{1})
+		b = p.appendData(b, wire.DataFields{Flags: whole | wire.FlagU, TSN: p.k.next + wire.TSN(i)}, []byte{1})
 		b = append(b, 0, 0, 0)
 	}
 	return b
 }
 
-// descending sends SSNs from the highest down, none of which is the next.
-func (p *Peer) descending(b []byte) []byte {
+// sendSSNsDown sends SSNs from the highest down, none of which is the next.
+func (p *Peer) sendSSNsDown(b []byte) []byte {
 	top := p.k.ssn[1] + 1 + wire.SSN(p.Below(20000))
 	for i := wire.SSN(0); i < 60 && len(b) < p.cfg.MTU-24; i++ {
-		b = p.data(b, wire.DataFields{Flags: whole, TSN: p.k.next, Stream: 1, SSN: top - i}, []byte{1})
+		b = p.appendData(b, wire.DataFields{Flags: whole, TSN: p.k.next, Stream: 1, SSN: top - i}, []byte{1})
 		b = append(b, 0, 0, 0)
 		p.k.next++
 	}
 	return b
 }
 
-// fragment begins, continues or ends a message, at times where another was begun.
-func (p *Peer) fragment(b []byte) []byte {
+// appendFragment begins, continues or ends a message, at times where another was begun.
+func (p *Peer) appendFragment(b []byte) []byte {
 	f := wire.DataFields{TSN: p.k.next, Stream: 2, SSN: p.k.ssn[2]}
 	p.k.next++
 	switch {
@@ -94,7 +95,7 @@ func (p *Peer) fragment(b []byte) []byte {
 	if !p.care && p.One(16) {
 		f.Flags ^= wire.FlagU
 	}
-	return p.data(b, f, p.payload())
+	return p.appendData(b, f, p.drawPayload())
 }
 
 // wideStream is one message on a stream with a high number.
@@ -105,7 +106,7 @@ func (p *Peer) wideStream(b []byte) []byte {
 		f.Stream = wire.StreamID(p.Uint32())
 	}
 	p.k.next++
-	return p.data(b, f, []byte{0xAA})
+	return p.appendData(b, f, []byte{0xAA})
 }
 
 // anyData lies in every field.
@@ -119,7 +120,7 @@ func (p *Peer) anyData(b []byte) []byte {
 		p.k.next++
 	}
 	if p.One(10) {
-		return p.data(b, f, nil)
+		return p.appendData(b, f, nil)
 	}
-	return p.data(b, f, p.payload())
+	return p.appendData(b, f, p.drawPayload())
 }

@@ -8,10 +8,11 @@ import (
 
 // Chunks of extensions: rddp offers none of them; others do.
 var (
-	extensionMoves = []move{(*Peer).forwardTSN, (*Peer).reconfig, (*Peer).asconf, (*Peer).asconfAck, (*Peer).pad,
+	extensionMoves = []move{(*Peer).forwardTSN, (*Peer).appendReconfig, (*Peer).appendASCONF, (*Peer).asconfAck,
+		(*Peer).appendPad,
 		(*Peer).packetDropped}
-	rudeExtension = []move{(*Peer).forwardTSN, (*Peer).iForwardTSN, (*Peer).reconfig, (*Peer).asconf,
-		(*Peer).asconfAck, (*Peer).auth, (*Peer).iData, (*Peer).packetDropped}
+	rudeExtension = []move{(*Peer).forwardTSN, (*Peer).iForwardTSN, (*Peer).appendReconfig, (*Peer).appendASCONF,
+		(*Peer).asconfAck, (*Peer).appendAuth, (*Peer).iData, (*Peer).packetDropped}
 )
 
 func (p *Peer) forwardTSN(b []byte) []byte {
@@ -26,7 +27,7 @@ func (p *Peer) forwardTSN(b []byte) []byte {
 	if !p.One(3) {
 		p.k.next = wire.TSN(binary.BigEndian.Uint32(v)) + 1
 	}
-	return chunk(b, wire.ChunkForwardTSN, p.flags(), p.cut(v))
+	return appendChunk(b, wire.ChunkForwardTSN, p.drawFlags(), p.cutValue(v))
 }
 
 func (p *Peer) iForwardTSN(b []byte) []byte {
@@ -36,7 +37,7 @@ func (p *Peer) iForwardTSN(b []byte) []byte {
 		v = append(v, 0, byte(p.Below(4)))
 		v = binary.BigEndian.AppendUint32(v, p.Uint32())
 	}
-	return chunk(b, wire.ChunkIForwardTSN, p.flags(), p.cut(v))
+	return appendChunk(b, wire.ChunkIForwardTSN, p.drawFlags(), p.cutValue(v))
 }
 
 // iData is DATA with a message identifier (RFC 8260).
@@ -49,13 +50,13 @@ func (p *Peer) iData(b []byte) []byte {
 	if p.One(2) {
 		p.k.next++
 	}
-	return chunk(b, wire.ChunkIData, byte(p.Below(16)), p.cut(append(v, p.payload()...)))
+	return appendChunk(b, wire.ChunkIData, byte(p.Below(16)), p.cutValue(append(v, p.drawPayload()...)))
 }
 
-// reconfig is a RE-CONFIG with parameters that follow its rules at times.
-func (p *Peer) reconfig(b []byte) (out []byte) {
+// appendReconfig is a RE-CONFIG with parameters that follow its rules at times.
+func (p *Peer) appendReconfig(b []byte) (out []byte) {
 	at := len(b)
-	b = chunk(b, wire.ChunkReconfig, p.flags(), nil)
+	b = appendChunk(b, wire.ChunkReconfig, p.drawFlags(), nil)
 	for range 1 + p.Below(3) {
 		v := binary.BigEndian.AppendUint32(nil, uint32(p.k.next)+uint32(p.Below(3))-1)
 		if p.One(3) {
@@ -67,42 +68,45 @@ func (p *Peer) reconfig(b []byte) (out []byte) {
 		for range p.Below(5) {
 			v = binary.BigEndian.AppendUint16(v, uint16(p.Below(5)))
 		}
-		b = wire.AppendParam(b, wire.ParamOutgoingReset+wire.ParamType(p.Below(6)), p.cut(v))
+		b = wire.AppendParam(b, wire.ParamOutgoingReset+wire.ParamType(p.Below(6)), p.cutValue(v))
 	}
-	return closed(b, at)
+	return closeChunk(b, at)
 }
 
-// asconf asks for addresses to be added, taken away or made primary.
-func (p *Peer) asconf(b []byte) []byte {
+// appendASCONF asks for addresses to be added, taken away or made primary.
+func (p *Peer) appendASCONF(b []byte) []byte {
 	at := len(b)
-	b = chunk(b, wire.ChunkAsconf, p.flags(), binary.BigEndian.AppendUint32(nil, uint32(p.k.next)+uint32(p.Below(3))-1))
+	b = appendChunk(b, wire.ChunkAsconf, p.drawFlags(),
+		binary.BigEndian.AppendUint32(nil, uint32(p.k.next)+uint32(p.Below(3))-1))
 	if !p.One(6) {
-		b = wire.AppendAddressParam(b, p.addr())
+		b = wire.AppendAddressParam(b, p.drawAddr())
 	}
 	for range p.Below(4) {
-		t := pick(p.Choices, []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary,
+		t := pickOne(p.Choices, []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary,
 			wire.ParamErrorCause, wire.ParamSuccess, wire.ParamAdaptationIndication})
 		v := binary.BigEndian.AppendUint32(nil, p.Uint32())
 		if !p.One(4) {
-			v = wire.AppendAddressParam(v, p.addr())
+			v = wire.AppendAddressParam(v, p.drawAddr())
 		}
-		b = wire.AppendParam(b, t, p.cut(v))
+		b = wire.AppendParam(b, t, p.cutValue(v))
 	}
-	return closed(b, at)
+	return closeChunk(b, at)
 }
 
 func (p *Peer) asconfAck(b []byte) []byte {
 	v := binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(4)))
-	return chunk(b, wire.ChunkAsconfAck, p.flags(), append(v, p.tlvs(wire.ParamErrorCause)...))
+	return appendChunk(b, wire.ChunkAsconfAck, p.drawFlags(), append(v, p.paramList(wire.ParamErrorCause)...))
 }
 
-func (p *Peer) auth(b []byte) []byte {
+func (p *Peer) appendAuth(b []byte) []byte {
 	v := binary.BigEndian.AppendUint16(nil, uint16(p.Below(3)))
 	v = binary.BigEndian.AppendUint16(v, uint16(p.Below(5)))
-	return chunk(b, wire.ChunkAuth, p.flags(), p.cut(append(v, p.Octets(p.Length(40))...)))
+	return appendChunk(b, wire.ChunkAuth, p.drawFlags(), p.cutValue(append(v, p.Octets(p.Length(40))...)))
 }
 
-func (p *Peer) pad(b []byte) []byte { return wire.AppendPad(b, wire.ChunkHeaderLen+p.Length(200)) }
+func (p *Peer) appendPad(b []byte) []byte {
+	return wire.AppendPad(b, wire.ChunkHeaderLen+p.Length(200))
+}
 
 // packetDropped is the PKTDROP that some stacks know (draft-stewart-sctp-pktdrprep): a report with
 // a packet in it.
@@ -111,6 +115,6 @@ func (p *Peer) packetDropped(b []byte) []byte {
 	v = binary.BigEndian.AppendUint32(v, p.Uint32())
 	v = binary.BigEndian.AppendUint32(v, uint32(p.Below(200)))
 	v = wire.AppendHeader(v, p.cfg.RemotePort, p.cfg.LocalPort, p.k.localTag)
-	v = p.data(v, wire.DataFields{Flags: whole, TSN: p.k.sent + wire.TSN(p.Below(4))}, p.payload())
-	return chunk(b, 0x81, byte(p.Below(16)), p.cut(v))
+	v = p.appendData(v, wire.DataFields{Flags: whole, TSN: p.k.sent + wire.TSN(p.Below(4))}, p.drawPayload())
+	return appendChunk(b, 0x81, byte(p.Below(16)), p.cutValue(v))
 }

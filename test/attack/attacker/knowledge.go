@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// knowledge is what the peer has seen of the victim.
-type knowledge struct {
+// victimState is what the peer has seen of the victim.
+type victimState struct {
 	localTag, peerTag uint32
 	formerTag         uint32 // of the victim, an association before
 	up                bool   // the victim has answered the COOKIE ECHO, or has sent one
@@ -25,19 +25,19 @@ type knowledge struct {
 	streams           int // that the victim takes
 	ssn               [4]wire.SSN
 	fragments         int // of a message that was begun and not ended
-	ddp               ddpKnowledge
+	ddp               ddpState
 }
 
-// forget begins a new life under another tag.
-func (k *knowledge) forget(tag uint32) {
+// beginLife begins a new life under another tag.
+func (k *victimState) beginLife(tag uint32) {
 	cookies, mine := k.cookies, k.mine
-	*k = knowledge{localTag: tag, formerTag: k.peerTag, cookies: cookies, mine: mine, streams: 65535,
-		next: wire.TSN(tag * 2654435761), ddp: ddpKnowledge{stags: k.ddp.stags}}
+	*k = victimState{localTag: tag, formerTag: k.peerTag, cookies: cookies, mine: mine, streams: 65535,
+		next: wire.TSN(tag * 2654435761), ddp: ddpState{stags: k.ddp.stags}}
 	k.acked = k.next - 1
 }
 
-// keep remembers a few.
-func keep(list [][]byte, b []byte) [][]byte {
+// keepFew remembers a few.
+func keepFew(list [][]byte, b []byte) [][]byte {
 	if len(list) >= 8 {
 		list = list[1:]
 	}
@@ -52,11 +52,11 @@ func (p *Peer) Take(b []byte) {
 	}
 	it := pkt.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
-		p.k.take(c)
+		p.k.learnFrom(c)
 	}
 }
 
-func (k *knowledge) take(c wire.Chunk) {
+func (k *victimState) learnFrom(c wire.Chunk) {
 	switch c.Type() {
 	case wire.ChunkInit, wire.ChunkInitAck:
 		if i, err := wire.AsInit(c); err == nil {
@@ -64,7 +64,7 @@ func (k *knowledge) take(c wire.Chunk) {
 		}
 	case wire.ChunkCookieEcho:
 		if e, err := wire.AsCookieEcho(c); err == nil {
-			k.mine = keep(k.mine, e.Cookie())
+			k.mine = keepFew(k.mine, e.Cookie())
 			k.up = true
 		}
 	case wire.ChunkCookieAck:
@@ -80,14 +80,14 @@ func (k *knowledge) take(c wire.Chunk) {
 	case wire.ChunkHeartbeat:
 		if h, err := wire.AsHeartbeat(c); err == nil {
 			k.beat = slices.Clone(h.Info())
-			k.beats = keep(k.beats, k.beat)
+			k.beats = keepFew(k.beats, k.beat)
 		}
 	case wire.ChunkAbort, wire.ChunkShutdownComplete:
-		k.forget(k.localTag*1664525 + 1013904223 | 1)
+		k.beginLife(k.localTag*1664525 + 1013904223 | 1)
 	}
 }
 
-func (k *knowledge) takeInit(i wire.Init) {
+func (k *victimState) takeInit(i wire.Init) {
 	if k.peerTag != i.Tag() {
 		k.formerTag, k.peerTag = k.peerTag, i.Tag()
 	}
@@ -98,17 +98,17 @@ func (k *knowledge) takeInit(i wire.Init) {
 	for q, ok := ps.Next(); ok; q, ok = ps.Next() {
 		if q.Type() == wire.ParamStateCookie {
 			k.cookie = slices.Clone(q.Value())
-			k.cookies = keep(k.cookies, k.cookie)
+			k.cookies = keepFew(k.cookies, k.cookie)
 		}
 	}
 }
 
-func (k *knowledge) takeData(d wire.Data) {
+func (k *victimState) takeData(d wire.Data) {
 	if d.TSN() == k.sent+1 {
 		k.sent++
 	}
 	if k.highest.Less(d.TSN()) {
 		k.highest = d.TSN()
 	}
-	k.ddp.take(d)
+	k.ddp.learnSTags(d)
 }

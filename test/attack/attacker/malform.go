@@ -6,16 +6,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// cut shortens a value now and then, so that it ends within a field.
-func (p *Peer) cut(v []byte) []byte {
+// cutValue shortens a value now and then, so that it ends within a field.
+func (p *Peer) cutValue(v []byte) []byte {
 	if p.One(5) {
 		return v[:p.Below(len(v)+1)]
 	}
 	return v
 }
 
-// tlv appends a parameter or cause; its length may be a lie.
-func (p *Peer) tlv(b []byte, t uint16, n int) []byte {
+// appendTLV appends a parameter or cause; its length may be a lie.
+func (p *Peer) appendTLV(b []byte, t uint16, n int) []byte {
 	length := 4 + n
 	if p.One(12) {
 		length = int(uint16(p.Uint32()))
@@ -42,32 +42,32 @@ var paramTypes = []wire.ParamType{wire.ParamHeartbeatInfo, wire.ParamIPv4, wire.
 	wire.ParamDeleteIP, wire.ParamErrorCause, wire.ParamSetPrimary, wire.ParamSuccess, wire.ParamAdaptationIndication,
 	0x8001, 0xFFFF, 0, 0x3FFF, 0x7FFF}
 
-// param appends any parameter, or one within another.
-func (p *Peer) param(b []byte, depth int) []byte {
-	t := uint16(pick(p.Choices, paramTypes))
+// appendParam appends any parameter, or one within another.
+func (p *Peer) appendParam(b []byte, depth int) []byte {
+	t := uint16(pickOne(p.Choices, paramTypes))
 	if p.One(8) {
 		t = uint16(p.Uint32())
 	}
 	if depth < 2 && p.One(6) {
-		inner := p.param(nil, depth+1)
+		inner := p.appendParam(nil, depth+1)
 		b = binary.BigEndian.AppendUint16(b, t)
 		b = binary.BigEndian.AppendUint16(b, uint16(4+len(inner)))
 		return append(b, inner...)
 	}
-	return p.tlv(b, t, p.Length(40))
+	return p.appendTLV(b, t, p.Length(40))
 }
 
-// tlvs is a list of parameters that begins with one of type t.
-func (p *Peer) tlvs(t wire.ParamType) []byte {
-	b := p.tlv(nil, uint16(t), p.Length(40))
+// paramList is a list of parameters that begins with one of type t.
+func (p *Peer) paramList(t wire.ParamType) []byte {
+	b := p.appendTLV(nil, uint16(t), p.Length(40))
 	for range p.Below(3) {
-		b = p.param(b, 0)
+		b = p.appendParam(b, 0)
 	}
 	return b
 }
 
-// spoil damages a packet behind its header.
-func (p *Peer) spoil(b []byte) []byte {
+// damagePacket damages a packet behind its header.
+func (p *Peer) damagePacket(b []byte) []byte {
 	body := b[wire.CommonHeaderLen:]
 	if len(body) == 0 {
 		return b

@@ -22,18 +22,18 @@ type Config struct {
 type Peer struct {
 	*Choices
 	cfg    Config
-	k      knowledge
-	mood   mood
+	k      victimState
+	mood   moveSet
 	left   int // packets until the mood changes
 	care   bool
 	replay [][]byte // packets sent before
 }
 
-// mood is which moves a run of packets is made of.
-type mood uint8
+// moveSet is which moves a run of packets is made of.
+type moveSet uint8
 
 const (
-	moodAny mood = iota
+	moodAny moveSet = iota
 	moodSetup
 	moodHonest
 	moodData
@@ -50,7 +50,7 @@ func New(c *Choices, cfg Config) *Peer {
 		cfg.MTU = 1400
 	}
 	p := &Peer{Choices: c, cfg: cfg}
-	p.k.forget(p.Uint32() | 1)
+	p.k.beginLife(p.Uint32() | 1)
 	return p
 }
 
@@ -60,20 +60,20 @@ func (p *Peer) Up() bool { return p.k.up }
 // Packet returns the next packet to send, with its checksum, or nil to let time pass.
 func (p *Peer) Packet() []byte {
 	if p.left--; p.left < 0 {
-		p.mood, p.left, p.care = mood(p.Below(int(numMoods))), p.Below(12), p.cfg.Careful || p.Below(4) != 0
+		p.mood, p.left, p.care = moveSet(p.Below(int(numMoods))), p.Below(12), p.cfg.Careful || p.Below(4) != 0
 	}
 	var b []byte
 	switch {
 	case !p.k.up && !p.One(6):
-		b = p.begin()
+		b = p.setupPacket()
 	case p.k.up && p.mood == moodHonest:
-		b = p.honest()
+		b = p.honestPacket()
 	case len(p.replay) > 0 && p.One(24):
-		return pick(p.Choices, p.replay)
+		return pickOne(p.Choices, p.replay)
 	case p.One(40):
 		return nil
 	default:
-		b = p.attack()
+		b = p.attackPacket()
 	}
 	if b == nil {
 		return nil
@@ -92,51 +92,51 @@ func (p *Peer) Packet() []byte {
 	return b
 }
 
-// header begins a packet with the tag that the victim wants to see.
-func (p *Peer) header(tag uint32) []byte {
+// packetHeader begins a packet with the tag that the victim wants to see.
+func (p *Peer) packetHeader(tag uint32) []byte {
 	return wire.AppendHeader(make([]byte, 0, p.cfg.MTU+64), p.cfg.LocalPort, p.cfg.RemotePort, tag)
 }
 
-// begin goes one step further in the setup of an association.
-func (p *Peer) begin() []byte {
+// setupPacket goes one step further in the setup of an association.
+func (p *Peer) setupPacket() []byte {
 	switch {
 	case p.k.invited && p.One(2): // the victim has sent an INIT: answer it
 		p.k.invited = false
-		return p.initAck(p.header(p.k.peerTag))
+		return p.initAck(p.packetHeader(p.k.peerTag))
 	case p.k.cookie != nil && !p.One(8):
-		b := wire.AppendCookieEcho(p.header(p.k.peerTag), p.k.cookie)
+		b := wire.AppendCookieEcho(p.packetHeader(p.k.peerTag), p.k.cookie)
 		if p.One(3) {
-			b = p.chunks(b, 1+p.Below(4))
+			b = p.appendChunks(b, 1+p.Below(4))
 		}
 		return b
 	}
-	return p.init(p.header(0))
+	return p.init(p.packetHeader(0))
 }
 
-// attack makes a packet of several moves, and spoils it perhaps.
-func (p *Peer) attack() []byte {
+// attackPacket makes a packet of several moves, and spoils it perhaps.
+func (p *Peer) attackPacket() []byte {
 	tag := p.k.peerTag
 	if p.One(10) { // a packet that must change nothing
-		tag = pick(p.Choices, []uint32{p.k.localTag, 0, p.k.formerTag, p.Uint32()})
+		tag = pickOne(p.Choices, []uint32{p.k.localTag, 0, p.k.formerTag, p.Uint32()})
 	}
 	n := 1 + p.Below(4)
 	if p.One(8) {
 		n = 1 + p.Below(300)
 	}
-	b := p.chunks(p.header(tag), n)
+	b := p.appendChunks(p.packetHeader(tag), n)
 	if !p.care && p.One(3) {
-		b = p.spoil(b)
+		b = p.damagePacket(b)
 	}
 	return b
 }
 
-// chunks appends up to n chunks, as far as they fit.
-func (p *Peer) chunks(b []byte, n int) []byte {
+// appendChunks appends up to n chunks, as far as they fit.
+func (p *Peer) appendChunks(b []byte, n int) []byte {
 	repeat := p.One(6) // the same move again and again
 	var m move
 	for range n {
 		if m == nil || !repeat {
-			m = p.move()
+			m = p.drawMove()
 		}
 		next := m(p, b)
 		for len(next)%4 != 0 {
@@ -156,11 +156,11 @@ func (p *Peer) chunks(b []byte, n int) []byte {
 // move makes one chunk.
 type move func(*Peer, []byte) []byte
 
-// topic is the moves of one kind: those that a victim has to live with, and those that may make it
+// moveTopic is the moves of one kind: those that a victim has to live with, and those that may make it
 // end the association.
-type topic struct{ careful, rude []move }
+type moveTopic struct{ careful, rude []move }
 
-var topics = [numMoods]topic{
+var topics = [numMoods]moveTopic{
 	moodSetup:     {setupMoves, rudeSetup},
 	moodHonest:    {dataMoves, dataMoves},
 	moodData:      {dataMoves, rudeData},
@@ -170,24 +170,24 @@ var topics = [numMoods]topic{
 	moodRDMA:      {dataMoves, rudeData},
 }
 
-func (p *Peer) move() move {
+func (p *Peer) drawMove() move {
 	m := p.mood
 	if m == moodAny || p.One(5) {
-		m = moodSetup + mood(p.Below(int(numMoods-moodSetup)))
+		m = moodSetup + moveSet(p.Below(int(numMoods-moodSetup)))
 	}
 	switch t := &topics[m]; {
 	case m == moodRDMA && p.cfg.RDMA:
-		return (*Peer).message
+		return (*Peer).appendDDP
 	case p.care:
-		return pick(p.Choices, t.careful)
+		return pickOne(p.Choices, t.careful)
 	default:
-		return pick(p.Choices, t.rude)
+		return pickOne(p.Choices, t.rude)
 	}
 }
 
-// honest is what a good peer would send: an acknowledgement, or data in order.
-func (p *Peer) honest() []byte {
-	b := p.header(p.k.peerTag)
+// honestPacket is what a good peer would send: an acknowledgement, or data in order.
+func (p *Peer) honestPacket() []byte {
+	b := p.packetHeader(p.k.peerTag)
 	if p.k.haveSent {
 		b = wire.AppendSack(b, wire.SackFields{CumTSN: p.k.sent, ARwnd: 1 << 20})
 	}
@@ -197,7 +197,7 @@ func (p *Peer) honest() []byte {
 	}
 	for range p.Below(3) {
 		if p.cfg.RDMA {
-			b = p.message(b)
+			b = p.appendDDP(b)
 		} else {
 			b = p.inOrder(b)
 		}
@@ -206,13 +206,13 @@ func (p *Peer) honest() []byte {
 		}
 	}
 	if len(b) == wire.CommonHeaderLen || len(b) > p.cfg.MTU {
-		return wire.AppendHeartbeat(p.header(p.k.peerTag), []byte("are you there?"))
+		return wire.AppendHeartbeat(p.packetHeader(p.k.peerTag), []byte("are you there?"))
 	}
 	return b
 }
 
-// chunk appends a chunk of any content.
-func chunk(b []byte, t wire.ChunkType, flags byte, value []byte) []byte {
+// appendChunk appends a chunk of any content.
+func appendChunk(b []byte, t wire.ChunkType, flags byte, value []byte) []byte {
 	b = append(b, byte(t), flags)
 	b = binary.BigEndian.AppendUint16(b, uint16(wire.ChunkHeaderLen+len(value)))
 	return append(b, value...)

@@ -15,8 +15,8 @@ const (
 	ppidControl = 17
 )
 
-// ddpKnowledge is what the peer knows of the DDP sessions.
-type ddpKnowledge struct {
+// ddpState is what the peer knows of the DDP sessions.
+type ddpState struct {
 	ssn   [numSessions]uint16 // the peer's next DDP-SSN on each stream
 	msn   [numSessions][4]uint32
 	asked [numSessions]bool // the victim has sent an Initiate
@@ -25,8 +25,8 @@ type ddpKnowledge struct {
 
 const numSessions = 4 // streams that the peer uses
 
-// take learns STags: every word of a message of the victim's may be one.
-func (k *ddpKnowledge) take(d wire.Data) {
+// learnSTags learns STags: every word of a message of the victim's may be one.
+func (k *ddpState) learnSTags(d wire.Data) {
 	b := d.Payload()
 	if d.PPID() == ppidControl && len(b) >= 4 && d.Stream() < numSessions &&
 		binary.BigEndian.Uint16(b[2:]) == forge.Initiate {
@@ -42,8 +42,8 @@ func (k *ddpKnowledge) take(d wire.Data) {
 	}
 }
 
-// message appends a DATA chunk with a message of a DDP session, in its turn mostly.
-func (p *Peer) message(b []byte) []byte {
+// appendDDP appends a DATA chunk with a message of a DDP session, in its turn mostly.
+func (p *Peer) appendDDP(b []byte) []byte {
 	k := &p.k.ddp
 	s := p.Below(min(numSessions, p.k.streams))
 	ppid, fn := uint32(ppidSegment), uint16(0)
@@ -58,7 +58,7 @@ func (p *Peer) message(b []byte) []byte {
 	case p.One(12):
 		ppid, fn = ppidControl, uint16(p.Below(9))
 	}
-	body := p.segment(s)
+	body := p.ddpSegment(s)
 	if ppid == ppidControl {
 		body = binary.BigEndian.AppendUint16(nil, fn)
 		body = append(body, p.Octets(p.Length(20))...)
@@ -90,7 +90,7 @@ func (p *Peer) message(b []byte) []byte {
 	} else {
 		p.k.next++
 	}
-	return p.data(b, f, p.cutSegment(forge.Numbered(ssn, body)))
+	return p.appendData(b, f, p.cutSegment(forge.Numbered(ssn, body)))
 }
 
 // cutSegment shortens a message now and then; none is empty.
@@ -101,8 +101,8 @@ func (p *Peer) cutSegment(b []byte) []byte {
 	return b[:min(len(b), p.cfg.MTU-40)]
 }
 
-// stag is one that the victim has told, one beside it, or any.
-func (p *Peer) stag() ddp.STag {
+// drawSTag is one that the victim has told, one beside it, or any.
+func (p *Peer) drawSTag() ddp.STag {
 	if n := len(p.k.ddp.stags); n > 0 && !p.One(6) {
 		s := p.k.ddp.stags[p.Below(n)]
 		if p.One(10) {
@@ -113,8 +113,8 @@ func (p *Peer) stag() ddp.STag {
 	return ddp.STag(p.Uint32())
 }
 
-// offset is a tagged offset, often near an edge.
-func (p *Peer) offset() uint64 {
+// drawOffset is a tagged offset, often near an edge.
+func (p *Peer) drawOffset() uint64 {
 	switch p.Below(5) {
 	case 0:
 		return uint64(p.Below(5000))
@@ -126,8 +126,8 @@ func (p *Peer) offset() uint64 {
 	return uint64(4096 - p.Below(64))
 }
 
-// segment is a DDP segment of any RDMAP message (RFC 5040 section 4, RFC 7306).
-func (p *Peer) segment(s int) []byte {
+// ddpSegment is a DDP segment of any RDMAP message (RFC 5040 section 4, RFC 7306).
+func (p *Peer) ddpSegment(s int) []byte {
 	msn := func(q int) uint32 {
 		n := &p.k.ddp.msn[s][q]
 		if p.One(10) {
@@ -140,7 +140,7 @@ func (p *Peer) segment(s int) []byte {
 	var b []byte
 	switch p.Below(11) {
 	case 0, 1:
-		b = forge.Write(p.stag(), p.offset(), payload)
+		b = forge.Write(p.drawSTag(), p.drawOffset(), payload)
 	case 2, 3:
 		mo := uint32(0)
 		if p.One(3) { // the last segment alone, or one behind the buffer
@@ -148,15 +148,15 @@ func (p *Peer) segment(s int) []byte {
 		}
 		b = forge.Untagged(rdmap.OpSend+rdmap.Opcode(p.Below(4)), rdmap.QueueSend, msn(0), mo, payload)
 	case 4:
-		b = forge.Invalidating(rdmap.OpSendInv, msn(0), p.stag())
+		b = forge.Invalidating(rdmap.OpSendInv, msn(0), p.drawSTag())
 	case 5, 6:
-		b = forge.ReadRequest(msn(1), rdmap.ReadRequest{SinkSTag: p.stag(), SinkTO: p.offset(),
-			Size: p.Uint32() & (1<<p.Below(32) - 1), SrcSTag: p.stag(), SrcTO: p.offset()})
+		b = forge.ReadRequest(msn(1), rdmap.ReadRequest{SinkSTag: p.drawSTag(), SinkTO: p.drawOffset(),
+			Size: p.Uint32() & (1<<p.Below(32) - 1), SrcSTag: p.drawSTag(), SrcTO: p.drawOffset()})
 	case 7:
-		b = forge.AtomicRequest(msn(1), rdmap.AtomicRequest{ID: p.Uint32(), STag: p.stag(), TO: p.offset() &^ 7,
+		b = forge.AtomicRequest(msn(1), rdmap.AtomicRequest{ID: p.Uint32(), STag: p.drawSTag(), TO: p.drawOffset() &^ 7,
 			Op: rdmap.AtomicOp{Swap: p.One(2)}})
 	case 8:
-		b = forge.Tagged(rdmap.OpReadResponse, p.stag(), p.offset(), payload)
+		b = forge.Tagged(rdmap.OpReadResponse, p.drawSTag(), p.drawOffset(), payload)
 	case 9:
 		b = forge.AtomicResponse(msn(3), p.Uint32())
 	default:

@@ -3,12 +3,13 @@ package attacker
 import "github.com/rddp-go/rddp/sctp/wire"
 
 var (
-	sackMoves = []move{(*Peer).honestSack, (*Peer).renege, (*Peer).renege, (*Peer).starve, (*Peer).optimist}
-	rudeSack  = []move{(*Peer).lyingSack, (*Peer).renege, (*Peer).anySack, (*Peer).anySack, (*Peer).shutdown}
+	sackMoves = []move{(*Peer).honestSack, (*Peer).renegeSack, (*Peer).renegeSack, (*Peer).closeWindow,
+		(*Peer).optimisticSack}
+	rudeSack = []move{(*Peer).lyingSack, (*Peer).renegeSack, (*Peer).anySack, (*Peer).anySack, (*Peer).appendShutdown}
 )
 
-// outstanding is how many of the victim's TSNs are known to be under way.
-func (p *Peer) outstanding() int {
+// numOutstanding is how many of the victim's TSNs are known to be under way.
+func (p *Peer) numOutstanding() int {
 	return max(int(int32(p.k.highest-p.k.sent)), 0)
 }
 
@@ -16,13 +17,13 @@ func (p *Peer) honestSack(b []byte) []byte {
 	return wire.AppendSack(b, wire.SackFields{CumTSN: p.k.sent, ARwnd: 1 << uint(p.Below(22))})
 }
 
-// starve closes the window.
-func (p *Peer) starve(b []byte) []byte {
+// closeWindow closes the window.
+func (p *Peer) closeWindow(b []byte) []byte {
 	return wire.AppendSack(b, wire.SackFields{CumTSN: p.k.sent, ARwnd: uint32(p.Below(2))})
 }
 
-// optimist acknowledges what was not received, but was sent.
-func (p *Peer) optimist(b []byte) []byte {
+// optimisticSack acknowledges what was not received, but was sent.
+func (p *Peer) optimisticSack(b []byte) []byte {
 	return wire.AppendSack(b, wire.SackFields{CumTSN: p.k.highest, ARwnd: 1 << 24})
 }
 
@@ -38,9 +39,9 @@ func (p *Peer) lyingSack(b []byte) []byte {
 	return wire.AppendSack(b, f)
 }
 
-// renege acknowledges by gap blocks and takes back in the next chunk, as often as there is room.
-func (p *Peer) renege(b []byte) []byte {
-	n := min(p.outstanding(), 60000)
+// renegeSack acknowledges by gap blocks and takes back in the next chunk, as often as there is room.
+func (p *Peer) renegeSack(b []byte) []byte {
+	n := min(p.numOutstanding(), 60000)
 	for range 1 + p.Below(40) {
 		f := wire.SackFields{CumTSN: p.k.sent, ARwnd: 1 << 20}
 		step := 1 + p.Below(4)

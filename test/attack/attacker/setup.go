@@ -16,7 +16,7 @@ var (
 func (p *Peer) init(b []byte) []byte {
 	if p.One(4) {
 		up := p.k.up
-		p.k.forget(p.Uint32() | 1)
+		p.k.beginLife(p.Uint32() | 1)
 		p.k.up = up && p.One(2)
 	}
 	return p.initChunk(b, wire.ChunkInit)
@@ -54,7 +54,7 @@ func (p *Peer) initChunk(b []byte, t wire.ChunkType) []byte {
 		cookie := []byte("whatever the victim is to return")
 		switch {
 		case len(p.k.cookies) > 0 && p.One(2):
-			cookie = pick(p.Choices, p.k.cookies)
+			cookie = pickOne(p.Choices, p.k.cookies)
 		case p.One(6):
 			cookie = p.Octets(p.Length(600))
 		}
@@ -74,14 +74,14 @@ func (p *Peer) initChunk(b []byte, t wire.ChunkType) []byte {
 	}
 	if p.One(10) {
 		for range p.Below(80) {
-			b = wire.AppendAddressParam(b, p.addr())
+			b = wire.AppendAddressParam(b, p.drawAddr())
 		}
 	}
-	return closed(b, at)
+	return closeChunk(b, at)
 }
 
-// closed sets the length of a chunk whose parameters were appended.
-func closed(b []byte, at int) []byte {
+// closeChunk sets the length of a chunk whose parameters were appended.
+func closeChunk(b []byte, at int) []byte {
 	if n := len(b) - at; n <= 0xFFFF {
 		binary.BigEndian.PutUint16(b[at+2:], uint16(n))
 	}
@@ -92,7 +92,7 @@ func closed(b []byte, at int) []byte {
 func (p *Peer) initParam(b []byte) []byte {
 	switch p.Below(8) {
 	case 0:
-		return wire.AppendAddressParam(b, p.addr())
+		return wire.AppendAddressParam(b, p.drawAddr())
 	case 1:
 		return wire.AppendCookiePreservative(b, p.Uint32())
 	case 2:
@@ -104,11 +104,11 @@ func (p *Peer) initParam(b []byte) []byte {
 	case 5:
 		return wire.AppendAdaptationIndication(b, p.Uint32())
 	}
-	return p.param(b, 0)
+	return p.appendParam(b, 0)
 }
 
-// addr is any address, of the victim's own network now and then.
-func (p *Peer) addr() netip.Addr {
+// drawAddr is any address, of the victim's own network now and then.
+func (p *Peer) drawAddr() netip.Addr {
 	switch p.Below(4) {
 	case 0:
 		return netip.AddrFrom4([4]byte(p.Octets(4)))
@@ -130,11 +130,11 @@ func (p *Peer) cookieEcho(b []byte) []byte {
 	switch p.Below(6) {
 	case 0:
 		if len(p.k.cookies) > 0 {
-			cookie = pick(p.Choices, p.k.cookies)
+			cookie = pickOne(p.Choices, p.k.cookies)
 		}
 	case 1:
 		if len(p.k.mine) > 0 {
-			cookie = pick(p.Choices, p.k.mine)
+			cookie = pickOne(p.Choices, p.k.mine)
 		}
 	case 2:
 		cookie = append([]byte(nil), cookie...)
@@ -147,23 +147,23 @@ func (p *Peer) cookieEcho(b []byte) []byte {
 	if p.One(12) {
 		cookie = p.Octets(p.Length(p.cfg.MTU - 40))
 	}
-	return chunk(b, wire.ChunkCookieEcho, p.flags(), cookie)
+	return appendChunk(b, wire.ChunkCookieEcho, p.drawFlags(), cookie)
 }
 
 func (p *Peer) cookieAck(b []byte) []byte {
-	return chunk(b, wire.ChunkCookieAck, p.flags(), p.rarely(8))
+	return appendChunk(b, wire.ChunkCookieAck, p.drawFlags(), p.drawRareValue(8))
 }
 
-// flags are mostly 0.
-func (p *Peer) flags() byte {
+// drawFlags are mostly 0.
+func (p *Peer) drawFlags() byte {
 	if p.One(8) {
 		return byte(p.Below(256))
 	}
 	return 0
 }
 
-// rarely is a value where there should be none.
-func (p *Peer) rarely(most int) []byte {
+// drawRareValue is a value where there should be none.
+func (p *Peer) drawRareValue(most int) []byte {
 	if p.One(8) {
 		return p.Octets(p.Length(most))
 	}

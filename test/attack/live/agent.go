@@ -24,13 +24,13 @@ type agent struct {
 	dec  *json.Decoder
 }
 
-// question and answer are what goes over the pipe.
-type question struct {
+// agentCall and answer are what goes over the pipe.
+type agentCall struct {
 	Ask string
 	Arg json.RawMessage `json:",omitempty"`
 }
 
-type answer struct {
+type agentReply struct {
 	Err    string          `json:",omitempty"`
 	Result json.RawMessage `json:",omitempty"`
 }
@@ -54,15 +54,15 @@ func startAgent(ns *netns.NS, name string, args ...string) (*agent, error) {
 	if err := ns.Do(a.cmd.Start); err != nil {
 		return nil, err
 	}
-	return a, a.ask("hello", nil, nil)
+	return a, a.callAgent("hello", nil, nil)
 }
 
 // slow is how long an answer may take: a process that is worse than that is hung, and ended.
 const slow = 30 * time.Second
 
-// ask asks and waits for the answer.
-func (a *agent) ask(what string, arg, result any) error {
-	q := question{Ask: what}
+// callAgent asks and waits for the answer.
+func (a *agent) callAgent(what string, arg, result any) error {
+	q := agentCall{Ask: what}
 	var err error
 	if arg != nil {
 		if q.Arg, err = json.Marshal(arg); err != nil {
@@ -74,7 +74,7 @@ func (a *agent) ask(what string, arg, result any) error {
 	if err := a.enc.Encode(q); err != nil {
 		return fmt.Errorf("the %s is gone: %w", a.name, err)
 	}
-	var ans answer
+	var ans agentReply
 	if err := a.dec.Decode(&ans); err != nil {
 		return fmt.Errorf("the %s is gone: %w", a.name, err)
 	}
@@ -87,8 +87,8 @@ func (a *agent) ask(what string, arg, result any) error {
 	return nil
 }
 
-// stop closes the pipe and waits for the process.
-func (a *agent) stop() {
+// stopAgent closes the pipe and waits for the process.
+func (a *agent) stopAgent() {
 	a.in.Close()
 	timer := time.AfterFunc(5*time.Second, func() { a.cmd.Process.Kill() })
 	defer timer.Stop()
@@ -99,13 +99,13 @@ func (a *agent) stop() {
 func serveAgent(handlers map[string]func(arg json.RawMessage) (any, error)) error {
 	dec, enc := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
-		var q question
+		var q agentCall
 		if err := dec.Decode(&q); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		var ans answer
+		var ans agentReply
 		if h := handlers[q.Ask]; h == nil && q.Ask != "hello" {
 			ans.Err = "no such question"
 		} else if h != nil {

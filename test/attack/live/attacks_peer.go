@@ -24,7 +24,7 @@ func peerAttacks() []attack {
 	list := []attack{
 		{name: "SACKs that acknowledge by a gap block, and take back in the next chunk, 30 in a packet",
 			rfc: "9260 6.2.1, 3.3.4", may: source,
-			start: reneging(func(p *peer, n int) (b []byte) {
+			start: renegeThenSend(func(p *peer, n int) (b []byte) {
 				for range 15 {
 					b = wire.AppendSack(b, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20,
 						Gaps: []wire.GapBlock{{Start: 2, End: uint16(n)}}})
@@ -33,7 +33,7 @@ func peerAttacks() []attack {
 				return b
 			})},
 		{name: "SACKs that acknowledge every second chunk, and take back", rfc: "9260 6.2.1, 3.3.4", may: source,
-			start: reneging(func(p *peer, n int) []byte {
+			start: renegeThenSend(func(p *peer, n int) []byte {
 				f := wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20}
 				b := wire.AppendSack(nil, f)
 				for at := 2; at <= n && len(f.Gaps) < 300; at += 2 {
@@ -43,83 +43,84 @@ func peerAttacks() []attack {
 			})},
 		{name: "ordered messages of 1 octet whose SSNs descend, 70 in a packet", rfc: "9260 6.6",
 			must: []string{"SACK"}, may: usual,
-			start: filling(func(p *peer, b []byte, i int) []byte {
-				return p.data(b, whole, 1, uint16(60000-i), 0,
+			start: fillBuffer(func(p *peer, b []byte, i int) []byte {
+				return p.appendData(b, whole, 1, uint16(60000-i), 0,
 					[]byte{1})
 			}, 70)},
 		{name: "messages of 1 octet whose TSNs descend, 70 in a packet", rfc: "9260 6.2", must: []string{"SACK"},
 			may: usual,
-			start: filling(func(p *peer, b []byte, i int) []byte {
+			start: fillBuffer(func(p *peer, b []byte, i int) []byte {
 				return dataChunk(b, p.next+60000-wire.TSN(i), whole|wire.FlagU, 0, 0, 0, []byte{1})
 			}, 70)},
 		{name: "SSNs that wait on 1000 streams, then come", rfc: "9260 6.6", must: []string{"SACK"}, may: usual,
-			start: filling(func(p *peer, b []byte, i int) []byte {
+			start: fillBuffer(func(p *peer, b []byte, i int) []byte {
 				ssn := i / 1000 % 6
-				return p.data(b, whole, uint16(i%1000), uint16(i/6000*6+(ssn+1)%6), 0, []byte{1})
+				return p.appendData(b, whole, uint16(i%1000), uint16(i/6000*6+(ssn+1)%6), 0, []byte{1})
 			}, 70)},
 		{name: "one octet on stream 65534 of each association", rfc: "9260 6.5", must: []string{"SACK"}, may: usual,
-			start: blind(func(x *scene, _ int) error {
-				p := x.peer(x.to(portSCTP), nil)
+			start: withoutAssoc(func(x *attackEnv, _ int) error {
+				p := x.newPeer(x.victimPort(portSCTP), nil)
 				p.streams = 65535
-				if err := p.connect(); err != nil {
+				if err := p.connectAssoc(); err != nil {
 					return err
 				}
-				defer p.forget()
-				return p.send(p.data(nil, whole, 65534, 0, 0, []byte{1}))
+				defer p.stopReceiving()
+				return p.sendChunks(p.appendData(nil, whole, 65534, 0, 0, []byte{1}))
 			})},
 		{name: "tiny fragments on 1000 streams in turn, none the last", rfc: "9260 6.9", must: []string{"SACK"},
 			may: append(usual, "ABORT 13"),
-			start: filling(func(p *peer, b []byte, i int) []byte {
+			start: fillBuffer(func(p *peer, b []byte, i int) []byte {
 				if i%2 == 0 {
 					p.next++
-					return p.data(b, wire.FlagB|wire.FlagU, uint16(i/2%1000), 0, 0, []byte{1})
+					return p.appendData(b, wire.FlagB|wire.FlagU, uint16(i/2%1000), 0, 0, []byte{1})
 				}
-				return p.data(b, wire.FlagU, uint16(i/2%1000), 0, 0, []byte{1})
+				return p.appendData(b, wire.FlagU, uint16(i/2%1000), 0, 0, []byte{1})
 			}, 60)},
 		{name: "ECNE and CWR, 150 in a packet", rfc: "9260 appendix A", may: append(usual, "CWR", "ERROR 6"),
-			start: standing("hello", func(_ *scene, p *peer, i int) error {
-				return p.send(bytes.Repeat(wire.AppendChunk(nil, wire.ChunkECNE+wire.ChunkType(i%2), 0,
-					number(uint32(p.cum))), 150))
+			start: onOneAssoc("hello", func(_ *attackEnv, p *peer, i int) error {
+				return p.sendChunks(bytes.Repeat(wire.AppendChunk(nil, wire.ChunkECNE+wire.ChunkType(i%2), 0,
+					uint32Octets(uint32(p.cum))), 150))
 			})},
 		{name: "SHUTDOWN that acknowledges nothing, of a victim that sends", rfc: "9260 9.2",
 			may: append(source, "SHUTDOWN ACK"),
-			start: standing(askSource, func(_ *scene, p *peer, _ int) error {
-				return p.send(wire.AppendShutdown(nil, p.cum))
+			start: onOneAssoc(askSource, func(_ *attackEnv, p *peer, _ int) error {
+				return p.sendChunks(wire.AppendShutdown(nil, p.cum))
 			})},
 		{name: "associations that are shut down and not to the end", rfc: "9260 9.2", must: []string{"SHUTDOWN ACK"},
 			may: usual,
-			start: blind(func(x *scene, _ int) error {
-				p, err := x.open(x.to(portSCTP), nil)
+			start: withoutAssoc(func(x *attackEnv, _ int) error {
+				p, err := x.openAssoc(x.victimPort(portSCTP), nil)
 				if err != nil {
 					return err
 				}
-				defer p.forget()
-				return p.send(wire.AppendShutdown(nil, p.cum))
+				defer p.stopReceiving()
+				return p.sendChunks(wire.AppendShutdown(nil, p.cum))
 			})},
 		// Where packets count by their own octets, and not by the buffers that they lie in, the
 		// heap has more than is accounted for.
 		{name: "tiny packets, while the victim's program holds the gate of the association", rfc: "9260 6.2",
 			least: 3000, may: append(usual, "HEARTBEAT ACK"),
-			start: func(x *scene) (func(int) error, error) {
-				if err := x.victim.ask("release", nil, nil); err != nil { // of the time before
+			start: func(x *attackEnv) (func(int) error, error) {
+				if err := x.victim.callAgent("release", nil, nil); err != nil { // of the time before
 					return nil, err
 				}
-				p, err := x.open(x.to(portSCTP), nil)
+				p, err := x.openAssoc(x.victimPort(portSCTP), nil)
 				if err != nil {
 					return nil, err
 				}
-				if err := p.say(askHold); err != nil {
+				if err := p.sendMessage(askHold); err != nil {
 					return nil, err
 				}
 				b := wire.AppendHeartbeat(nil, make([]byte, 4))
-				return func(int) error { return p.send(b) }, x.victim.ask("held", nil, nil)
+				return func(int) error { return p.sendChunks(b) }, x.victim.callAgent("held", nil, nil)
 			}},
 		{name: "COOKIE ECHO of 60 KB, in IP fragments", rfc: "9260 5.1.5",
-			start: func(x *scene) (func(int) error, error) {
-				c := wire.AppendCookieEcho(nil, noise(x, 60_000))
+			start: func(x *attackEnv) (func(int) error, error) {
+				c := wire.AppendCookieEcho(nil, randomOctets(x, 60_000))
 				return func(int) error {
-					src := x.own()
-					return x.w.fragments(src.Addr(), x.victimAddr, packet(src.Port(), portSCTP, x.w.guess(), c))
+					src := x.freshAddr()
+					return x.w.sendFragments(src.Addr(), x.victimAddr,
+						sctpPacket(src.Port(), portSCTP, x.w.randomTag(), c))
 				}, nil
 			}, idle: 2 << 20},
 	}
@@ -133,8 +134,8 @@ func peerAttacks() []attack {
 			how = "what need not end the association"
 		}
 		list = append(list, attack{name: fmt.Sprintf("a hostile peer of test/attack/attacker, %s: %s", where, how),
-			rfc: "all", any: true, start: gremlins(over, careful),
-			finish: func(x *scene) error { return x.victim.ask("renew", nil, nil) }})
+			rfc: "all", any: true, start: randomAttackers(over, careful),
+			finish: func(x *attackEnv) error { return x.victim.callAgent("renew", nil, nil) }})
 	}
 	return list
 }
@@ -145,56 +146,59 @@ func sessionAttacks() []attack {
 	ended := append(usual, "Terminate 0/2/5", "Terminate 1/2/2", "Terminate 2/0/1")
 	stop := func(s *session) error {
 		s.ssn++
-		return s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn-1, forge.Terminate, nil))
+		return s.sendDDP(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn-1, forge.Terminate, nil))
 	}
 	return []attack{
 		{name: "the last segment alone of an untagged message", rfc: "5041 5.3, 7.1",
 			must: ddpUntagged(ddp.CodeInvalidMO), may: ended,
-			start: sessions(func(_ *scene, s *session) error { // it brings what is there
-				if err := s.segment(forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 1, recvLen-8, secret)); err != nil {
+			start: onNewSessions(func(_ *attackEnv, s *session) error { // it brings what is there
+				if err := s.sendSegment(forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 1, recvLen-8, secret)); err !=
+					nil {
 					return err
 				}
 				return stop(s)
 			})},
 		{name: "a message of another protocol on a session's stream", rfc: "5043 5.2.1, 6.1",
 			must: []string{"session Terminate"}, may: usual,
-			start: sessions(func(_ *scene, s *session) error { return s.ddp(s.stream, 4711, forge.Evil(8)) })},
+			start: onNewSessions(func(_ *attackEnv, s *session) error {
+				return s.sendDDP(s.stream, 4711, forge.Evil(8))
+			})},
 		{name: "Initiates with the most private data, and then nothing", rfc: "5043 5.2.3", must: []string{"Accept"},
 			may: usual,
-			start: leaving(func(_ int) []byte {
+			start: sendControl(func(_ int) []byte {
 				return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData))
 			})},
 		{name: "Initiates that are malformed, and refusals that are not acknowledged", rfc: "5043 5.2.3, 6.4",
 			must: []string{"session Terminate"}, may: usual,
-			start: leaving(func(int) []byte {
+			start: sendControl(func(int) []byte {
 				return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))
 			})},
 		{name: "Terminates of no session", rfc: "5043 6.4", may: usual,
-			start: leaving(func(int) []byte { return forge.Control(0, forge.Terminate, nil) })},
+			start: sendControl(func(int) []byte { return forge.Control(0, forge.Terminate, nil) })},
 		{name: "a malformed Initiate behind a Terminate, while the victim's is not acknowledged", rfc: "5043 5.2.3, 6.6", must: []string{"session Terminate"},
-			may: usual, start: bare(malformedBehindTerminate)},
+			may: usual, start: onRDMAAssoc(malformedBehindTerminate)},
 		{name: "a segment 30000 DDP-SSNs ahead of the Accept", rfc: "5043 10", must: []string{"Accept"}, may: usual,
-			start: bare(func(x *scene, p *peer, i int) error {
+			start: onRDMAAssoc(func(x *attackEnv, p *peer, i int) error {
 				stream := uint16(i % 1000)
-				b := p.data(nil, whole|wire.FlagU, stream, 0, ddpadapt.PPIDControl,
+				b := p.appendData(nil, whole|wire.FlagU, stream, 0, ddpadapt.PPIDControl,
 					forge.Control(0, forge.Initiate, nil))
-				return p.send(p.data(b, whole|wire.FlagU, stream, 0, ddpadapt.PPIDSegment,
+				return p.sendChunks(p.appendData(b, whole|wire.FlagU, stream, 0, ddpadapt.PPIDSegment,
 					forge.Numbered(30000, forge.Write(1, 0, forge.Evil(8)))))
 			})},
 		{name: "Reads of 4 KiB, as fast as they are answered", rfc: "5042 6.4.3.3", may: append(ended, "Read Response"),
-			start: func(x *scene) (func(int) error, error) {
-				p, err := x.open(x.to(portRDMA), adaptation())
+			start: func(x *attackEnv) (func(int) error, error) {
+				p, err := x.openAssoc(x.victimPort(portRDMA), adaptationParam())
 				if err != nil {
 					return nil, err
 				}
 				s := &session{peer: p, stags: make(map[string]rdma.STag)}
-				if err := s.begin(); err != nil {
+				if err := s.openSession(); err != nil {
 					return nil, err
 				}
 				msn, due := uint32(0), 0
 				return func(int) error {
 					for due > 0 { // one at a time
-						m, err := s.message(0)
+						m, err := s.nextData(0)
 						if err != nil {
 							return err
 						}
@@ -204,26 +208,26 @@ func sessionAttacks() []attack {
 					}
 					msn++
 					due = pageLen
-					return s.segment(forge.ReadRequest(msn,
+					return s.sendSegment(forge.ReadRequest(msn,
 						rdmap.ReadRequest{SinkSTag: 7, Size: pageLen, SrcSTag: s.stags["ro"], SrcTO: regionBase}))
 				}, nil
 			}},
 	}
 }
 
-// reneging has the victim send much, acknowledges none of it for good, and sends what f makes of n
+// renegeThenSend has the victim send much, acknowledges none of it for good, and sends what f makes of n
 // chunks that are outstanding.
-func reneging(f func(p *peer, n int) []byte) func(*scene) (func(int) error, error) {
-	return func(x *scene) (func(int) error, error) {
-		p, err := x.open(x.to(portSCTP), nil)
+func renegeThenSend(f func(p *peer, n int) []byte) func(*attackEnv) (func(int) error, error) {
+	return func(x *attackEnv) (func(int) error, error) {
+		p, err := x.openAssoc(x.victimPort(portSCTP), nil)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.say(askSource); err != nil {
+		if err := p.sendMessage(askSource); err != nil {
 			return nil, err
 		}
 		for n := p.cum; p.cum-n < 500; { // so that it has much under way
-			if _, err := p.message(0); err != nil {
+			if _, err := p.nextData(0); err != nil {
 				return nil, err
 			}
 		}
@@ -243,48 +247,48 @@ func reneging(f func(p *peer, n int) []byte) func(*scene) (func(int) error, erro
 					more = false
 				}
 			}
-			return p.send(f(p, max(int(highest-p.cum), 2)))
+			return p.sendChunks(f(p, max(int(highest-p.cum), 2)))
 		}, nil
 	}
 }
 
-// bare makes steps on one association with the RDMA server.
-func bare(f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
-	return func(x *scene) (func(int) error, error) {
-		p, err := x.open(x.to(portRDMA), adaptation())
+// onRDMAAssoc makes steps on one association with the RDMA server.
+func onRDMAAssoc(f func(x *attackEnv, p *peer, i int) error) func(*attackEnv) (func(int) error, error) {
+	return func(x *attackEnv) (func(int) error, error) {
+		p, err := x.openAssoc(x.victimPort(portRDMA), adaptationParam())
 		return func(i int) error {
-			p.drain()
+			p.drainPackets()
 			return f(x, p, i)
 		}, err
 	}
 }
 
-// leaving sends control messages, each on a stream of its own, and does nothing more about them.
-func leaving(f func(i int) []byte) func(*scene) (func(int) error, error) {
-	return bare(func(_ *scene, p *peer, i int) error {
-		return p.ddp(uint16(i%1000), ddpadapt.PPIDControl, f(i))
+// sendControl sends control messages, each on a stream of its own, and does nothing more about them.
+func sendControl(f func(i int) []byte) func(*attackEnv) (func(int) error, error) {
+	return onRDMAAssoc(func(_ *attackEnv, p *peer, i int) error {
+		return p.sendDDP(uint16(i%1000), ddpadapt.PPIDControl, f(i))
 	})
 }
 
-// gremlins are four hostile peers that come from a seed.
-func gremlins(overRDMA, careful bool) func(*scene) (func(int) error, error) {
-	return func(x *scene) (func(int) error, error) {
+// randomAttackers are four hostile peers that come from a seed.
+func randomAttackers(overRDMA, careful bool) func(*attackEnv) (func(int) error, error) {
+	return func(x *attackEnv) (func(int) error, error) {
 		port := uint16(portSCTP)
 		if overRDMA {
 			port = portRDMA
 		}
-		var list []*gremlin
+		var list []*randomAttacker
 		for i := range 4 {
-			p := x.peer(netip.AddrPortFrom(x.victimAddr, port), nil)
+			p := x.newPeer(netip.AddrPortFrom(x.victimAddr, port), nil)
 			list = append(list, newGremlin(p, uint64(i), overRDMA, careful))
 		}
-		return func(i int) error { return list[i%len(list)].send() }, nil
+		return func(i int) error { return list[i%len(list)].sendNext() }, nil
 	}
 }
 
 // newGremlin has an attacker of a seed speak in a peer's place.
-func newGremlin(p *peer, seed uint64, overRDMA, careful bool) *gremlin {
-	return &gremlin{w: p.w, src: p.src, dst: p.dst, in: p.in, peer: attacker.New(attacker.Seeded(seed),
+func newGremlin(p *peer, seed uint64, overRDMA, careful bool) *randomAttacker {
+	return &randomAttacker{w: p.w, src: p.src, dst: p.dst, in: p.in, peer: attacker.New(attacker.Seeded(seed),
 		attacker.Config{LocalPort: p.src.Port(), RemotePort: p.dst.Port(), RDMA: overRDMA, MTU: 1400,
 			Careful: careful})}
 }

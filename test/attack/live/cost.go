@@ -39,19 +39,19 @@ type cost struct {
 	Associations int           `json:"associations"`
 }
 
-// ratio is how much more processor time an attack takes than what is honest.
-func (c *cost) ratio() float64 {
+// timeRatio is how much more processor time an attack takes than what is honest.
+func (c *cost) timeRatio() float64 {
 	return c.Attack.Seconds() / max(c.Honest.Seconds(), 1e-6)
 }
 
-// accounted is how much live heap may have, octets.
-func (c *cost) accounted(idle int64) int64 {
+// heapAllowed is how much live heap may have, octets.
+func (c *cost) heapAllowed(idle int64) int64 {
 	return idle + heapSpare + c.Account*heapPercent/100 + int64(c.Associations)*heapEach
 }
 
-// judge says which limits are exceeded. Times count only if timed, while steps are counted exactly.
-func (c *cost) judge(idle int64, timed bool, fail func(string, ...any)) {
-	if v := c.ratio(); timed && v > mostRatio {
+// judgeCost says which limits are exceeded. Times count only if timed, while steps are counted exactly.
+func (c *cost) judgeCost(idle int64, timed bool, fail func(string, ...any)) {
+	if v := c.timeRatio(); timed && v > mostRatio {
 		fail("%.1f times the processor time of honest packets", v)
 	}
 	if timed && sctp.MeasuresHolds && c.Hold.Time > mostHold {
@@ -60,21 +60,21 @@ func (c *cost) judge(idle int64, timed bool, fail func(string, ...any)) {
 	if c.Hold.Steps > mostSteps {
 		fail("a gate is held for %d steps", c.Hold.Steps)
 	}
-	if most := c.accounted(idle); c.Heap > most {
+	if most := c.heapAllowed(idle); c.Heap > most {
 		fail("%d KiB of heap, %d KiB are accounted for", c.Heap>>10, most>>10)
 	}
 }
 
-// spend measures the processor time that the victim takes while f runs, without what it takes at
+// victimTime measures the processor time that the victim takes while f runs, without what it takes at
 // rest.
-func (a *arena) spend(f func() error) (time.Duration, error) {
-	before, err := a.stats(false)
+func (a *arena) victimTime(f func() error) (time.Duration, error) {
+	before, err := a.victimStats(false)
 	if err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	wrong := f()
-	after, err := a.settle(before)
+	after, err := a.waitUntilSettled(before)
 	if err != nil {
 		return 0, err
 	}
@@ -82,46 +82,46 @@ func (a *arena) spend(f func() error) (time.Duration, error) {
 	return max(after.CPU-before.CPU-rest, 0), wrong
 }
 
-// watch measures how long gates are held while f runs.
-func (a *arena) watch(f func() error) (sctp.Hold, error) {
-	if err := a.victim.ask("watch", true, nil); err != nil {
+// watchHolds measures how long gates are held while f runs.
+func (a *arena) watchHolds(f func() error) (sctp.Hold, error) {
+	if err := a.victim.callAgent("watch", true, nil); err != nil {
 		return sctp.Hold{}, err
 	}
-	before, err := a.stats(false)
+	before, err := a.victimStats(false)
 	if err != nil {
 		return sctp.Hold{}, err
 	}
 	wrong := f()
-	if _, err := a.settle(before); err != nil {
+	if _, err := a.waitUntilSettled(before); err != nil {
 		return sctp.Hold{}, err
 	}
-	h, err := a.hold()
+	h, err := a.longestHold()
 	if err != nil {
 		return h, err
 	}
 	return h, wrong
 }
 
-// hold is the longest since "watch" was asked for.
-func (a *arena) hold() (h sctp.Hold, err error) {
-	if err := a.victim.ask("holds", nil, &h); err != nil {
+// longestHold is the longest since "watch" was asked for.
+func (a *arena) longestHold() (h sctp.Hold, err error) {
+	if err := a.victim.callAgent("holds", nil, &h); err != nil {
 		return h, err
 	}
-	return h, a.victim.ask("watch", false, nil)
+	return h, a.victim.callAgent("watch", false, nil)
 }
 
-// settle waits until the victim has read everything, and come to rest.
-func (a *arena) settle(last *victimStats) (*victimStats, error) {
-	if err := a.fence(); err != nil {
+// waitUntilSettled waits until the victim has read everything, and come to rest.
+func (a *arena) waitUntilSettled(last *victimStats) (*victimStats, error) {
+	if err := a.awaitVictimRead(); err != nil {
 		return nil, err
 	}
 	pause := lastAnswersIn
-	if !a.timed() {
+	if !a.measuresTimes() {
 		pause /= 4 // reactions that have to come are waited for
 	}
 	for end := time.Now().Add(5 * time.Second); ; {
 		time.Sleep(pause)
-		s, err := a.stats(false)
+		s, err := a.victimStats(false)
 		if err != nil {
 			return nil, err
 		}
@@ -132,28 +132,28 @@ func (a *arena) settle(last *victimStats) (*victimStats, error) {
 	}
 }
 
-// honestly sends as many packets of the same lengths, at the same moments, as an honest peer would:
+// costOfHonest sends as many packets of the same lengths, at the same moments, as an honest peer would:
 // messages to a program that reads them.
-func (a *arena) honestly(packets []moment) (time.Duration, error) {
+func (a *arena) costOfHonest(packets []sentPacket) (time.Duration, error) {
 	if len(packets) == 0 {
 		return 0, nil
 	}
-	p, err := a.x.open(a.x.to(portSCTP), nil)
+	p, err := a.x.openAssoc(a.x.victimPort(portSCTP), nil)
 	if err != nil {
 		return 0, err
 	}
-	defer a.x.drop(p)
-	defer p.abort()
-	if err := p.say("hello"); err != nil {
+	defer a.x.dropPeer(p)
+	defer p.abortAssoc()
+	if err := p.sendMessage("hello"); err != nil {
 		return 0, err
 	}
 	time.Sleep(20 * time.Millisecond)
 	ssn := uint16(0)
 	payload := make([]byte, mostHonest)
-	return a.spend(func() error {
+	return a.victimTime(func() error {
 		start := time.Now()
 		for _, m := range packets {
-			p.drain()
+			p.drainPackets()
 			for due := m.at.Sub(packets[0].at); time.Since(start) < due; {
 				if wait := due - time.Since(start); wait > time.Millisecond {
 					time.Sleep(wait - time.Millisecond)
@@ -163,10 +163,10 @@ func (a *arena) honestly(packets []moment) (time.Duration, error) {
 			}
 			n, err := min(max(m.length, leastHonest), mostHonest), error(nil)
 			if n <= dataOverhead {
-				err = p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: p.rwnd}))
+				err = p.sendChunks(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: p.rwnd}))
 			} else {
 				ssn++
-				err = p.send(p.data(nil, whole, 0, ssn, 0, payload[:n-dataOverhead]))
+				err = p.sendChunks(p.appendData(nil, whole, 0, ssn, 0, payload[:n-dataOverhead]))
 			}
 			if err != nil {
 				return err
@@ -180,18 +180,18 @@ func (a *arena) honestly(packets []moment) (time.Duration, error) {
 func medianCost(list []cost) cost {
 	c := list[len(list)-1] // heap is what it is at the end
 	ratios, holds := slices.Clone(list), slices.Clone(list)
-	slices.SortFunc(ratios, func(a, b cost) int { return int(1e6 * (a.ratio() - b.ratio())) })
+	slices.SortFunc(ratios, func(a, b cost) int { return int(1e6 * (a.timeRatio() - b.timeRatio())) })
 	slices.SortFunc(holds, func(a, b cost) int { return int(a.Hold.Time - b.Hold.Time) })
 	mid := ratios[len(list)/2]
 	c.Packets, c.Attack, c.Honest, c.Hold = mid.Packets, mid.Attack, mid.Honest, holds[len(list)/2].Hold
 	return c
 }
 
-// cells are those of the table.
-func (c *cost) cells() []string {
+// tableCells are those of the table.
+func (c *cost) tableCells() []string {
 	ratio, hold := "-", []string{"-", "-"}
 	if c.Honest > 0 {
-		ratio = fmt.Sprintf("%.1f", c.ratio())
+		ratio = fmt.Sprintf("%.1f", c.timeRatio())
 	}
 	if sctp.MeasuresHolds {
 		hold = []string{fmt.Sprint(c.Hold.Steps), fmt.Sprint(c.Hold.Time.Microseconds())}

@@ -36,13 +36,13 @@ const (
 	crowdHosts  = 100
 )
 
-// member is one association of a crowd.
-type member interface {
-	send() error // what it sends next, if anything
+// crowdMember is one association of a crowd.
+type crowdMember interface {
+	sendNext() error // what it sends next, if anything
 }
 
-// crowd is what one kind of it has brought about.
-type crowd struct {
+// crowdResult is what one kind of it has brought about.
+type crowdResult struct {
 	rtts      []time.Duration // of the bystander
 	heap      uint64          // live, at most
 	collected float64         // of the victim's processor time
@@ -72,30 +72,30 @@ func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err 
 	if err != nil {
 		return nil, err
 	}
-	defer a.close()
-	if err := a.friend.ask("load", silence, nil); err != nil {
+	defer a.closeArena()
+	if err := a.friend.callAgent("load", silence, nil); err != nil {
 		return nil, err
 	}
-	if err := a.friend.ask("ping", true, nil); err != nil {
+	if err := a.friend.callAgent("ping", true, nil); err != nil {
 		return nil, err
 	}
 	// Crowd and bystander stand for other hosts, with processors of their own: they leave the
 	// victim what it wants, or do not wait for it.
-	if err := errors.Join(nice(os.Getpid(), 19), nice(a.friend.cmd.Process.Pid, -15)); err != nil {
+	if err := errors.Join(setNice(os.Getpid(), 19), setNice(a.friend.cmd.Process.Pid, -15)); err != nil {
 		return nil, err
 	}
-	rate, err := a.half(o)
+	rate, err := a.findHalfLoad(o)
 	if err != nil {
 		return nil, err
 	}
-	var honest, hostile crowd
+	var honest, hostile crowdResult
 	for round := range o.rounds {
 		for _, k := range []struct {
-			sum  *crowd
-			join func(i int) (member, error)
+			sum  *crowdResult
+			join func(i int) (crowdMember, error)
 		}{{&honest, a.honestMember},
-			{&hostile, func(i int) (member, error) { return a.hostileMember(o.seed+uint64(round*o.size), i) }}} {
-			if err := a.crowd(o, k.join, rate, k.sum); err != nil {
+			{&hostile, func(i int) (crowdMember, error) { return a.hostileMember(o.seed+uint64(round*o.size), i) }}} {
+			if err := a.runCrowd(o, k.join, rate, k.sum); err != nil {
 				return nil, err
 			}
 		}
@@ -105,13 +105,14 @@ func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err 
 		o.size, rate/1e6, o.rounds, o.window, o.memory>>20, o.memory>>19)
 	for _, k := range []struct {
 		name string
-		c    *crowd
+		c    *crowdResult
 	}{{"honest", &honest}, {"hostile", &hostile}} {
 		c := k.c
 		slices.Sort(c.rtts)
 		fmt.Fprintf(out, "%-8s p50 %v, p99 %v of %d round trips; %.2f processors, the victim %.2f, %.1f MB/s in "+
 			"%.0f packets a second; live heap %d MiB at most, collecting %.1f%% of its time; %d aborted for memory\n",
-			k.name, at(c.rtts, 50), at(c.rtts, 99), len(c.rtts), c.cpu, c.victim, c.octets/1e6, c.packets, c.heap>>20,
+			k.name, percentileOf(c.rtts, 50), percentileOf(c.rtts, 99), len(c.rtts), c.cpu, c.victim, c.octets/1e6,
+			c.packets, c.heap>>20,
 			100*c.collected, c.aborted)
 		if c.heap > uint64(o.memory)+heapBeyond {
 			fail("live heap of %d MiB beside the %s", c.heap>>20, k.name)
@@ -120,16 +121,16 @@ func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err 
 			fail("%.0f%% of the time goes to collecting beside the %s", 100*c.collected, k.name)
 		}
 	}
-	if x, y := at(hostile.rtts, 50), at(honest.rtts, 50); x > mostMedian*y {
+	if x, y := percentileOf(hostile.rtts, 50), percentileOf(honest.rtts, 50); x > mostMedian*y {
 		fail("half of the round trips take more than %v beside the hostile, %v beside the honest", x, y)
 	}
-	if x, y := at(hostile.rtts, 99), at(honest.rtts, 99); x > mostTail*y {
+	if x, y := percentileOf(hostile.rtts, 99), percentileOf(honest.rtts, 99); x > mostTail*y {
 		fail("1%% of the round trips take more than %v beside the hostile, %v beside the honest", x, y)
 	}
 	return failures, nil
 }
 
-func at(sorted []time.Duration, percent int) time.Duration {
+func percentileOf(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
@@ -143,8 +144,8 @@ func ownTime() time.Duration {
 	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
-// nice gives all threads of a process their priority, and so those that they begin.
-func nice(pid, value int) error {
+// setNice gives all threads of a process their priority, and so those that they begin.
+func setNice(pid, value int) error {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := os.ReadDir(dir)
 	for _, t := range threads {
@@ -156,14 +157,14 @@ func nice(pid, value int) error {
 	return err
 }
 
-// half finds the octets a second of an honest crowd, with which it and the victim take one of two
+// findHalfLoad finds the octets a second of an honest crowd, with which it and the victim take one of two
 // processors.
-func (a *arena) half(o crowdOptions) (float64, error) {
+func (a *arena) findHalfLoad(o crowdOptions) (float64, error) {
 	rate := 4e6
 	o.window /= 2
 	for range 6 {
-		var c crowd
-		if err := a.crowd(o, a.honestMember, rate, &c); err != nil {
+		var c crowdResult
+		if err := a.runCrowd(o, a.honestMember, rate, &c); err != nil {
 			return 0, err
 		}
 		rate = min(c.octets/max(c.cpu, 0.01), 4*rate)
@@ -178,10 +179,10 @@ const (
 	catchUp = 2                    // times its rate
 )
 
-// crowd sets one up, has it send for a window, and ends it.
-func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate float64, sum *crowd) error {
-	defer a.x.clear()
-	list := []member{}
+// runCrowd sets one up, has it send for a window, and ends it.
+func (a *arena) runCrowd(o crowdOptions, join func(i int) (crowdMember, error), rate float64, sum *crowdResult) error {
+	defer a.x.clearAttack()
+	list := []crowdMember{}
 	for i := range o.size {
 		m, err := join(i)
 		if err != nil {
@@ -189,11 +190,11 @@ func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate flo
 		}
 		list = append(list, m)
 	}
-	before, err := a.stats(false)
+	before, err := a.victimStats(false)
 	if err != nil {
 		return err
 	}
-	if err := a.friend.ask("pings", nil, nil); err != nil { // those of before
+	if err := a.friend.callAgent("pings", nil, nil); err != nil { // those of before
 		return err
 	}
 	start, own, octets, packets := time.Now(), ownTime(), a.w.octets.Load(), a.w.sent.Load()
@@ -212,7 +213,7 @@ func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate flo
 			idle = 0
 			continue
 		}
-		if err := list[i%len(list)].send(); err != nil {
+		if err := list[i%len(list)].sendNext(); err != nil {
 			return err
 		}
 		i++
@@ -224,11 +225,11 @@ func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate flo
 	took := time.Since(start).Seconds()
 	sum.octets, sum.packets = float64(a.w.octets.Load()-octets)/took, float64(a.w.sent.Load()-packets)/took
 	var rtts []time.Duration
-	if err := a.friend.ask("pings", nil, &rtts); err != nil {
+	if err := a.friend.callAgent("pings", nil, &rtts); err != nil {
 		return err
 	}
 	sum.rtts = append(sum.rtts, rtts...)
-	after, err := a.stats(false)
+	after, err := a.victimStats(false)
 	if err != nil {
 		return err
 	}
@@ -237,7 +238,7 @@ func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate flo
 	sum.collected = max(sum.collected, (after.Collecting-before.Collecting)/max(after.Processors-before.Processors,
 		1e-3))
 	sum.aborted += after.Transport.MemoryAborted - before.Transport.MemoryAborted
-	settled, err := a.stats(true)
+	settled, err := a.victimStats(true)
 	if err != nil {
 		return err
 	}
@@ -245,40 +246,40 @@ func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate flo
 	return nil
 }
 
-// place is where an association of the crowd comes from.
-func (a *arena) place(i int) netip.AddrPort {
+// memberAddr is where an association of the crowd comes from.
+func (a *arena) memberAddr(i int) netip.AddrPort {
 	a.x.used++
-	return netip.AddrPortFrom(host(a.attackers, 1000+i%crowdHosts), uint16(10000+a.x.used%50000))
+	return netip.AddrPortFrom(hostAddr(a.attackers, 1000+i%crowdHosts), uint16(10000+a.x.used%50000))
 }
 
 // honestLen makes the packets of the honest as long as those of the hostile are on average, 740
 // octets with the IP header. So packets are compared, and not how many of them the octets make.
 const honestLen = 690
 
-// honest sends messages to a program that reads them, within a window, and again what was lost.
-type honest struct {
+// honestMember sends messages to a program that reads them, within a window, and again what was lost.
+type honestMember struct {
 	*peer
 	acked   wire.TSN
 	payload []byte
 }
 
-func (a *arena) honestMember(i int) (member, error) {
-	p := a.w.peer(a.place(i), a.x.to(portSCTP))
+func (a *arena) honestMember(i int) (crowdMember, error) {
+	p := a.w.newPeer(a.memberAddr(i), a.x.victimPort(portSCTP))
 	a.x.peers = append(a.x.peers, p)
-	if err := p.connect(); err != nil {
+	if err := p.connectAssoc(); err != nil {
 		return nil, err
 	}
-	if err := p.say("hello"); err != nil {
+	if err := p.sendMessage("hello"); err != nil {
 		return nil, err
 	}
-	return &honest{peer: p, acked: p.next - 2, payload: make([]byte, honestLen)}, nil
+	return &honestMember{peer: p, acked: p.next - 2, payload: make([]byte, honestLen)}, nil
 }
 
-func (h *honest) send() error {
+func (h *honestMember) sendNext() error {
 	for {
 		select {
 		case b := <-h.in:
-			c, err := h.look(b, wire.ChunkSack)
+			c, err := h.findChunk(b, wire.ChunkSack)
 			if err != nil {
 				return err
 			}
@@ -288,7 +289,7 @@ func (h *honest) send() error {
 			}
 			if h.acked = s.CumTSN(); s.NumGaps() > 0 {
 				lost := h.acked + 1
-				return h.peer.send(dataChunk(nil, lost, whole|wire.FlagU, 0, 0, 0, h.payload))
+				return h.peer.sendChunks(dataChunk(nil, lost, whole|wire.FlagU, 0, 0, 0, h.payload))
 			}
 			continue
 		default:
@@ -298,18 +299,18 @@ func (h *honest) send() error {
 	if int32(h.next-h.acked) > 64 {
 		return nil
 	}
-	return h.peer.send(h.data(nil, whole|wire.FlagU, 0, 0, 0, h.payload))
+	return h.peer.sendChunks(h.appendData(nil, whole|wire.FlagU, 0, 0, 0, h.payload))
 }
 
-// gremlin is a hostile peer of package attacker.
-type gremlin struct {
+// randomAttacker is a hostile peer of package attacker.
+type randomAttacker struct {
 	w        *wireTap
 	src, dst netip.AddrPort
 	in       chan []byte
 	peer     *attacker.Peer
 }
 
-func (g *gremlin) send() error {
+func (g *randomAttacker) sendNext() error {
 	for {
 		select {
 		case b := <-g.in:
@@ -323,58 +324,58 @@ func (g *gremlin) send() error {
 	if len(b) < wire.CommonHeaderLen {
 		return nil
 	}
-	return g.w.transmit(g.w.carry(g.src.Addr(), g.dst.Addr(), encapPort, b))
+	return g.w.sendIP(g.w.carrySCTP(g.src.Addr(), g.dst.Addr(), encapPort, b))
 }
 
-// hoarder has an association whose program does not read, or sends without end, and makes it hold
+// hoardingMember has an association whose program does not read, or sends without end, and makes it hold
 // what it can.
-type hoarder struct {
+type hoardingMember struct {
 	*peer
 	a     *arena
 	i, n  int
 	begun chan struct{} // closed when the association is set up, or not
 }
 
-func (a *arena) hostileMember(seed uint64, i int) (member, error) {
+func (a *arena) hostileMember(seed uint64, i int) (crowdMember, error) {
 	if i%2 == 0 {
-		return a.gremlin(seed, i), nil
+		return a.newRandomAttacker(seed, i), nil
 	}
-	h := &hoarder{a: a, i: i}
-	h.begin()
+	h := &hoardingMember{a: a, i: i}
+	h.setUpAssoc()
 	<-h.begun
 	return h, nil
 }
 
-func (a *arena) gremlin(seed uint64, i int) *gremlin {
+func (a *arena) newRandomAttacker(seed uint64, i int) *randomAttacker {
 	port := portSCTP
 	if i%4 == 0 {
 		port = portRDMA
 	}
-	p := a.w.peer(a.place(i), a.x.to(uint16(port)))
+	p := a.w.newPeer(a.memberAddr(i), a.x.victimPort(uint16(port)))
 	a.x.peers = append(a.x.peers, p)
 	return newGremlin(p, seed+uint64(i), i%4 == 0, i%8 < 6)
 }
 
-// begin sets an association up, for one that has ended too, while the others go on. The victim may
+// setUpAssoc sets an association up, for one that has ended too, while the others go on. The victim may
 // refuse it.
-func (h *hoarder) begin() {
-	p := h.a.w.peer(h.a.place(h.i), h.a.x.to(portSCTP))
+func (h *hoardingMember) setUpAssoc() {
+	p := h.a.w.newPeer(h.a.memberAddr(h.i), h.a.x.victimPort(portSCTP))
 	h.a.x.peers = append(h.a.x.peers, p)
 	h.peer, h.begun = p, make(chan struct{})
 	go func() {
 		defer close(h.begun)
-		if p.ask() != nil || p.send(wire.AppendCookieEcho(nil, p.cookie)) != nil {
+		if p.requestCookie() != nil || p.sendChunks(wire.AppendCookieEcho(nil, p.cookie)) != nil {
 			return
 		}
 		first := askStall
 		if h.i%8 == 7 {
 			first, p.silent = askSource, true
 		}
-		_ = p.say(first) // nor may there be an association
+		_ = p.sendMessage(first) // nor may there be an association
 	}()
 }
 
-func (h *hoarder) send() error {
+func (h *hoardingMember) sendNext() error {
 	select {
 	case <-h.begun:
 	default:
@@ -384,10 +385,10 @@ func (h *hoarder) send() error {
 		select {
 		case b := <-h.in:
 			cum := h.cum
-			_, err := h.look(b, wire.ChunkSack)
+			_, err := h.findChunk(b, wire.ChunkSack)
 			if h.cum = cum; err == errAborted { // the rest
-				h.forget()
-				h.begin()
+				h.stopReceiving()
+				h.setUpAssoc()
 				return nil
 			}
 			continue
@@ -401,15 +402,15 @@ func (h *hoarder) send() error {
 	case 1: // every second TSN
 		for range 60 {
 			h.next++
-			b = h.data(b, whole|wire.FlagU, 0, 0, 0, []byte{1})
+			b = h.appendData(b, whole|wire.FlagU, 0, 0, 0, []byte{1})
 		}
 	case 3: // messages that never end
 		for k := range 40 {
 			h.next++
-			b = h.data(b, wire.FlagB, uint16((h.n*40+k)%1024), 0, 0, []byte{1, 2, 3, 4})
+			b = h.appendData(b, wire.FlagB, uint16((h.n*40+k)%1024), 0, 0, []byte{1, 2, 3, 4})
 		}
 	case 5: // what nobody reads
-		b = h.data(nil, whole, 1, uint16(h.n), 0, make([]byte, 1400))
+		b = h.appendData(nil, whole, 1, uint16(h.n), 0, make([]byte, 1400))
 	default: // what was acknowledged is taken back
 		for k := range 20 {
 			b = wire.AppendSack(b, wire.SackFields{CumTSN: h.cum, ARwnd: 1 << 20,
@@ -417,5 +418,5 @@ func (h *hoarder) send() error {
 			b = wire.AppendSack(b, wire.SackFields{CumTSN: h.cum, ARwnd: 1 << 20})
 		}
 	}
-	return h.peer.send(b)
+	return h.peer.sendChunks(b)
 }

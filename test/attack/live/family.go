@@ -21,8 +21,8 @@ type family struct {
 	gatewayIn, gatewayOut  netip.Addr
 	attackers, innocents   netip.Prefix
 
-	protocol, port, tooBig trouble // ICMP reports
-	leastMTU               uint32  // that a report may ask for
+	protocol, port, tooBig icmpError // ICMP reports
+	leastMTU               uint32    // that a report may ask for
 	badMTUs                []uint32
 
 	// Addresses that are no other host's. The kernel drops packets from such addresses of IPv4.
@@ -33,8 +33,8 @@ type family struct {
 	params, addrs, mostAddrs int
 }
 
-// trouble is a kind of ICMP error message.
-type trouble struct {
+// icmpError is a kind of ICMP error message.
+type icmpError struct {
 	name      string
 	typ, code uint8
 	pointer   uint32 // to what is wrong in the quoted packet
@@ -47,9 +47,9 @@ var ipv4 = family{
 	friendOther: netip.MustParseAddr("10.77.1.3"),
 	subnet:      24, gatewayIn: netip.MustParseAddr("10.77.2.1"), gatewayOut: netip.MustParseAddr("10.77.2.2"),
 	attackers: netip.MustParsePrefix("10.88.0.0/16"), innocents: netip.MustParsePrefix("10.99.0.0/16"),
-	protocol: trouble{"ICMP protocol unreachable", 3, 2, 0},
-	port:     trouble{"ICMP port unreachable", 3, 3, 0},
-	tooBig:   trouble{"ICMP fragmentation needed", 3, 4, 0},
+	protocol: icmpError{"ICMP protocol unreachable", 3, 2, 0},
+	port:     icmpError{"ICMP port unreachable", 3, 3, 0},
+	tooBig:   icmpError{"ICMP fragmentation needed", 3, 4, 0},
 	leastMTU: 68, badMTUs: []uint32{0},
 	params: 360, addrs: 175, mostAddrs: 8000,
 }
@@ -61,9 +61,9 @@ var ipv6 = family{
 	friendOther: netip.MustParseAddr("fd00:77:1::3"),
 	subnet:      64, gatewayIn: netip.MustParseAddr("fd00:77:2::1"), gatewayOut: netip.MustParseAddr("fd00:77:2::2"),
 	attackers: netip.MustParsePrefix("fd00:88::/64"), innocents: netip.MustParsePrefix("fd00:99::/64"),
-	protocol: trouble{"ICMPv6 unrecognized next header", 4, 1, 6},
-	port:     trouble{"ICMPv6 port unreachable", 1, 4, 0},
-	tooBig:   trouble{"ICMPv6 packet too big", 2, 0, 0},
+	protocol: icmpError{"ICMPv6 unrecognized next header", 4, 1, 6},
+	port:     icmpError{"ICMPv6 port unreachable", 1, 4, 0},
+	tooBig:   icmpError{"ICMPv6 packet too big", 2, 0, 0},
 	leastMTU: 1280, badMTUs: []uint32{0, 68, 1279}, // RFC 8201 section 4: less than 1280 is discarded
 	nobodies: []netip.Addr{netip.IPv6Unspecified(), netip.IPv6Loopback(), netip.MustParseAddr("ff02::1"),
 		netip.MustParseAddr("ff0e::99"),
@@ -80,17 +80,19 @@ func familyOf(six bool) *family {
 	return &ipv4
 }
 
-// net is the wire that an address is on.
-func (f *family) net(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.subnet) }
+// prefixOf is the wire that an address is on.
+func (f *family) prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, f.subnet) }
 
-// to is one of the victim's ports.
-func (f *family) to(port uint16) netip.AddrPort { return netip.AddrPortFrom(f.victimAddr, port) }
+// victimPort is one of the victim's ports.
+func (f *family) victimPort(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(f.victimAddr, port)
+}
 
-// client is the honest client's end, in whose name blind attackers speak.
-func (f *family) client() netip.AddrPort { return netip.AddrPortFrom(f.friendAddr, friendSCTP) }
+// clientAddr is the honest client's end, in whose name blind attackers speak.
+func (f *family) clientAddr() netip.AddrPort { return netip.AddrPortFrom(f.friendAddr, friendSCTP) }
 
-// host returns the i-th address in a network.
-func host(n netip.Prefix, i int) netip.Addr {
+// hostAddr returns the i-th address in a network.
+func hostAddr(n netip.Prefix, i int) netip.Addr {
 	a := n.Addr().As16()
 	i++
 	a[14], a[15] = a[14]|byte(i/250), byte(1+i%250)

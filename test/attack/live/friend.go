@@ -17,10 +17,10 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// friend is the honest client: one SCTP association with messages that the victim checks and
+// honestClient is the honest client: one SCTP association with messages that the victim checks and
 // answers, and one RDMA session with Writes. One of them is under load at a time, the other goes on
 // slowly.
-type friend struct {
+type honestClient struct {
 	*family
 	dev    *rdma.Device
 	load   atomic.Pointer[string]
@@ -46,8 +46,8 @@ const (
 	friendRDMA = 40001
 )
 
-// friendStats is what the honest client tells.
-type friendStats struct {
+// honestStats is what the honest client tells.
+type honestStats struct {
 	Octets map[string]uint64
 	Errs   []string // of flows that ended
 }
@@ -62,7 +62,7 @@ func runFriend(at *family, kind string) error {
 	if err != nil {
 		return err
 	}
-	f := &friend{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
+	f := &honestClient{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
 	if f.dev, err = rdma.NewDevice(link,
 		&rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, LocalAddrs: []netip.Addr{f.friendAddr}}}); err != nil {
 		return err
@@ -70,15 +70,15 @@ func runFriend(at *family, kind string) error {
 	defer f.dev.Close()
 	f.setLoad(flowNone)
 	return serveAgent(map[string]func(json.RawMessage) (any, error){
-		"start": func(json.RawMessage) (any, error) { return nil, f.start() },
+		"start": func(json.RawMessage) (any, error) { return nil, f.startFlows() },
 		"load": func(arg json.RawMessage) (any, error) {
 			var flow string
 			err := json.Unmarshal(arg, &flow)
 			f.setLoad(flow)
 			return nil, err
 		},
-		"stats": func(json.RawMessage) (any, error) { return f.stats(), nil },
-		"ping":  func(json.RawMessage) (any, error) { return nil, f.ping() },
+		"stats": func(json.RawMessage) (any, error) { return f.snapshotStats(), nil },
+		"ping":  func(json.RawMessage) (any, error) { return nil, f.pingVictim() },
 		"pings": func(json.RawMessage) (any, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -87,29 +87,29 @@ func runFriend(at *family, kind string) error {
 			return rtts, nil
 		},
 		"dial": func(arg json.RawMessage) (any, error) {
-			var d dialing
+			var d dialRequest
 			if err := json.Unmarshal(arg, &d); err != nil {
 				return nil, err
 			}
-			return nil, f.dial(d)
+			return nil, f.dialAssoc(d)
 		},
 	})
 }
 
-func (f *friend) setLoad(flow string) { f.load.Store(&flow) }
+func (f *honestClient) setLoad(flow string) { f.load.Store(&flow) }
 
-func (f *friend) stats() friendStats {
+func (f *honestClient) snapshotStats() honestStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := friendStats{Octets: make(map[string]uint64), Errs: f.errs}
+	s := honestStats{Octets: make(map[string]uint64), Errs: f.errs}
 	for flow, n := range f.octets {
 		s.Octets[flow] = n.Load()
 	}
 	return s
 }
 
-// fail notes that a flow has ended, unless that was wanted.
-func (f *friend) fail(ctx context.Context, flow string, err error) {
+// noteFailure notes that a flow has ended, unless that was wanted.
+func (f *honestClient) noteFailure(ctx context.Context, flow string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() == nil {
@@ -117,8 +117,8 @@ func (f *friend) fail(ctx context.Context, flow string, err error) {
 	}
 }
 
-// start begins both flows, anew if need be.
-func (f *friend) start() error {
+// startFlows begins both flows, anew if need be.
+func (f *honestClient) startFlows() error {
 	f.mu.Lock()
 	for _, stop := range f.stop {
 		stop()
@@ -127,7 +127,7 @@ func (f *friend) start() error {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := f.dev.Transport().Dial(ctx, f.to(portSCTP),
+	conn, err := f.dev.Transport().Dial(ctx, f.victimPort(portSCTP),
 		&sctp.Config{LocalPort: friendSCTP, LocalAddrs: []netip.Addr{f.friendAddr}})
 	if err != nil {
 		return err
@@ -142,13 +142,13 @@ func (f *friend) start() error {
 		return err
 	}
 	f.stop = append(f.stop, func() { w.qp.Close() })
-	go func() { f.fail(running, flowSCTP, f.messages(conn)) }()
-	go func() { f.fail(running, flowRDMA, w.run(running)) }()
+	go func() { f.noteFailure(running, flowSCTP, f.sendMessages(conn)) }()
+	go func() { f.noteFailure(running, flowRDMA, w.writeLoop(running)) }()
 	return nil
 }
 
-// pace waits while a flow is not under load.
-func (f *friend) pace(flow string) {
+// waitForLoad waits while a flow is not under load.
+func (f *honestClient) waitForLoad(flow string) {
 	for now := *f.load.Load(); now != flow; now = *f.load.Load() {
 		if time.Sleep(slowPace); now != silence {
 			return
@@ -156,8 +156,8 @@ func (f *friend) pace(flow string) {
 	}
 }
 
-// messages sends over SCTP and counts what the victim confirms.
-func (f *friend) messages(c *sctp.Conn) error {
+// sendMessages sends over SCTP and counts what the victim confirms.
+func (f *honestClient) sendMessages(c *sctp.Conn) error {
 	room := make(chan struct{}, depth)
 	done := make(chan error, 1)
 	go func() {
@@ -171,26 +171,26 @@ func (f *friend) messages(c *sctp.Conn) error {
 			<-room
 		}
 	}()
-	b := pattern(messageLen)
+	b := flowPattern(messageLen)
 	for seq := uint64(0); ; seq++ {
-		f.pace(flowSCTP)
+		f.waitForLoad(flowSCTP)
 		select {
 		case room <- struct{}{}:
 		case err := <-done:
 			return err
 		}
-		stamp(b, seq)
+		stampSeq(b, seq)
 		if _, err := c.WriteMsg(b, sctp.SendInfo{}); err != nil {
 			return err
 		}
 	}
 }
 
-// ping has a third association, on which a short message goes to and fro every millisecond.
-func (f *friend) ping() error {
+// pingVictim has a third association, on which a short message goes to and fro every millisecond.
+func (f *honestClient) pingVictim() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalAddrs: []netip.Addr{f.friendAddr}})
+	c, err := f.dev.Transport().Dial(ctx, f.victimPort(portSCTP), &sctp.Config{LocalAddrs: []netip.Addr{f.friendAddr}})
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (f *friend) ping() error {
 				_, _, err = c.ReadMsg(b)
 			}
 			if err != nil {
-				f.fail(context.Background(), flowSCTP, err)
+				f.noteFailure(context.Background(), flowSCTP, err)
 				return
 			}
 			d := time.Since(start)
@@ -221,17 +221,17 @@ func (f *friend) ping() error {
 
 // writer writes to the victim's memory, the same octets again and again.
 type writer struct {
-	f    *friend
+	f    *honestClient
 	qp   *rdma.QP
 	cq   *rdma.CQ
 	sge  []rdma.SGE
 	stag rdma.STag
 }
 
-func newWriter(ctx context.Context, f *friend) (*writer, error) {
+func newWriter(ctx context.Context, f *honestClient) (*writer, error) {
 	w := &writer{f: f}
 	pd := f.dev.AllocPD()
-	mr, err := pd.Register(pattern(messageLen), 0, nil)
+	mr, err := pd.Register(flowPattern(messageLen), 0, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func newWriter(ctx context.Context, f *friend) (*writer, error) {
 		OwnAssociation: true}); err != nil {
 		return nil, err
 	}
-	reply, err := w.qp.Connect(ctx, f.to(portRDMA), []byte(askFriend))
+	reply, err := w.qp.Connect(ctx, f.victimPort(portRDMA), []byte(askFriend))
 	if err != nil {
 		return nil, err
 	}
@@ -254,10 +254,10 @@ func newWriter(ctx context.Context, f *friend) (*writer, error) {
 	return w, nil
 }
 
-func (w *writer) run(ctx context.Context) error {
+func (w *writer) writeLoop(ctx context.Context) error {
 	wcs := make([]rdma.WC, depth)
 	for under := 0; ; {
-		for w.f.pace(flowRDMA); under < depth; under++ {
+		for w.f.waitForLoad(flowRDMA); under < depth; under++ {
 			if err := w.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, SGL: w.sge, RemoteSTag: w.stag,
 				RemoteTO: regionBase}); err != nil {
 				return errors.Join(err, w.qp.Err())
@@ -284,22 +284,22 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
-// dialing asks for an association of the honest client from a port that an attacker has guessed.
-type dialing struct {
+// dialRequest asks for an association of the honest client from a port that an attacker has guessed.
+type dialRequest struct {
 	Port    uint16
 	To      uint16 // port of the victim
 	Both    bool   // with both of the host's addresses, and else with the second alone
 	Timeout time.Duration
 }
 
-func (f *friend) dial(d dialing) error {
+func (f *honestClient) dialAssoc(d dialRequest) error {
 	cfg := &sctp.Config{LocalPort: d.Port, LocalAddrs: []netip.Addr{f.friendOther}}
 	if d.Both {
 		cfg.LocalAddrs = append(cfg.LocalAddrs, f.friendAddr)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()
-	c, err := f.dev.Transport().Dial(ctx, f.to(d.To), cfg)
+	c, err := f.dev.Transport().Dial(ctx, f.victimPort(d.To), cfg)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestReactionsAreNamed(t *testing.T) {
 		{"a Read Response", data(ddpadapt.PPIDSegment, forge.Numbered(0, forge.Tagged(rdmap.OpReadResponse, 1, 2, []byte("data")))), []string{"Read Response"}},
 		{"other DATA", data(0, []byte("hello")), []string{"DATA"}},
 	} {
-		check.Slice(t, row.name, describe(packet(1, 2, 3, row.chunks)), row.want)
+		check.Slice(t, row.name, chunkNames(sctpPacket(1, 2, 3, row.chunks)), row.want)
 	}
 }
 
@@ -58,16 +58,16 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 		w := &wireTap{}
 		r := newRecord(f)
 		to := func(a netip.Addr, chunks []byte) {
-			r.note(w.carry(f.victimAddr, a, 0, packet(portSCTP, 7, 1, chunks)), false)
+			r.noteIPPacket(w.carrySCTP(f.victimAddr, a, 0, sctpPacket(portSCTP, 7, 1, chunks)), false)
 		}
-		to(host(f.attackers, 3), wire.AppendCookieAck(nil))
-		to(host(f.innocents, 300), wire.AppendAbort(nil, true))
+		to(hostAddr(f.attackers, 3), wire.AppendCookieAck(nil))
+		to(hostAddr(f.innocents, 300), wire.AppendAbort(nil, true))
 		check.That(t, !r.leaked, "something leaked")
-		to(host(f.attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
-		got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}
+		to(hostAddr(f.attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
+		got, want := r.kindsSeen(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}
 		check.That(t, slices.Equal(got, want), "%s: seen %q, want %q", f.name, got, want)
-		own, _ := r.volume(false)
-		away, octets := r.volume(true)
+		own, _ := r.volumeTo(false)
+		away, octets := r.volumeTo(true)
 		check.That(t, own == 2 && away == 1 && octets == headers+12+4 && r.leaked,
 			"%s: %d packets to the attacker, %d of %d octets to others, leaked %v", f.name, own, away, octets, r.leaked)
 	}
@@ -76,25 +76,25 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 // What the kernel says to its neighbours is no reaction, and a first fragment is the packet that it
 // begins.
 func TestPacketsOfIPv6(t *testing.T) {
-	from, to := ipv6.victimAddr, host(ipv6.attackers, 3)
+	from, to := ipv6.victimAddr, hostAddr(ipv6.attackers, 3)
 	solicitation := append([]byte{135, 0, 0, 0}, make([]byte, 20)...)
 	listener := append([]byte{58, 0, 5, 2, 0, 0, 1, 0, 143, 0, 0, 0}, make([]byte, 4)...)
-	ack := packet(portSCTP, 7, 1, wire.AppendCookieAck(nil))
+	ack := sctpPacket(portSCTP, 7, 1, wire.AppendCookieAck(nil))
 	for _, row := range []struct {
 		name   string
 		packet []byte
 		want   []string
 	}{
-		{"a Neighbor Solicitation", build(header(from, to, layers.IPProtocolICMPv6), gopacket.Payload(solicitation)), nil},
-		{"a report of groups", build(header(from, netip.MustParseAddr("ff02::16"), layers.IPProtocolIPv6HopByHop), gopacket.Payload(listener)), nil},
-		{"SCTP for a group", (&wireTap{}).carry(from, netip.MustParseAddr("ff02::1"), 0, ack), []string{"COOKIE ACK" + third}},
-		{"an ICMPv6 error", build(header(from, to, layers.IPProtocolICMPv6), gopacket.Payload([]byte{1, 4, 0, 0, 0, 0, 0, 0})), []string{"ICMP 1/4"}},
-		{"a first fragment", fragment(from, to, 1, 0, true, ack), []string{"COOKIE ACK"}},
-		{"a later one", fragment(from, to, 1, 8, false, ack), nil},
+		{"a Neighbor Solicitation", buildPacket(ipHeaderOf(from, to, layers.IPProtocolICMPv6), gopacket.Payload(solicitation)), nil},
+		{"a report of groups", buildPacket(ipHeaderOf(from, netip.MustParseAddr("ff02::16"), layers.IPProtocolIPv6HopByHop), gopacket.Payload(listener)), nil},
+		{"SCTP for a group", (&wireTap{}).carrySCTP(from, netip.MustParseAddr("ff02::1"), 0, ack), []string{"COOKIE ACK" + third}},
+		{"an ICMPv6 error", buildPacket(ipHeaderOf(from, to, layers.IPProtocolICMPv6), gopacket.Payload([]byte{1, 4, 0, 0, 0, 0, 0, 0})), []string{"ICMP 1/4"}},
+		{"a first fragment", ipFragment(from, to, 1, 0, true, ack), []string{"COOKIE ACK"}},
+		{"a later one", ipFragment(from, to, 1, 8, false, ack), nil},
 	} {
 		r := newRecord(&ipv6)
-		r.note(row.packet, false)
-		check.Slice(t, row.name, r.reaction(nil), row.want)
+		r.noteIPPacket(row.packet, false)
+		check.Slice(t, row.name, r.kindsSeen(nil), row.want)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestPacketsOfIPv6(t *testing.T) {
 func TestNoDatagramIsWithoutChecksum(t *testing.T) {
 	for _, f := range []*family{&ipv4, &ipv6} {
 		for i := range 1 << 16 {
-			b := datagram(f.victimAddr, f.friendAddr, 1, []byte{byte(i >> 8), byte(i)})
+			b := udpDatagram(f.victimAddr, f.friendAddr, 1, []byte{byte(i >> 8), byte(i)})
 			must.That(t, b[len(b)-4] != 0 || b[len(b)-3] != 0, "%s: %x", f.name, b)
 		}
 	}
@@ -111,9 +111,9 @@ func TestNoDatagramIsWithoutChecksum(t *testing.T) {
 func TestTableTakesItsPlaceInADocument(t *testing.T) {
 	r := &report{Rate: 7, Rows: []*row{{Name: "one", RFC: "5062 1", Base: 2, Attack: 0.9, Control: 1,
 		Failures: []string{"memory"}}}}
-	first := insert("# Reliability\n", r.section())
+	first := insertSection("# Reliability\n", r.docSection())
 	r.Rate = 8
-	second := insert(first+"\nafter\n", r.section())
+	second := insertSection(first+"\nafter\n", r.docSection())
 	for _, want := range []string{"# Reliability\n", "| one | 5062 1 |", "90%", "FAILS: memory", "8 packets a second",
 		"1 attacks, 1 failed", "\nafter\n"} {
 		check.That(t, strings.Contains(second, want), "%q is missing in\n%s", want, second)
@@ -128,7 +128,7 @@ func TestThroughputVerdict(t *testing.T) {
 		attack, control float64
 		want            bool
 	}{{0.81, 1, true}, {0.79, 1, false}, {0.79, 0.81, false}, {0.6, 0.7, true}, {0.5, 0.7, false}} {
-		got := (&arena{}).keeps(&row{Attack: c.attack, Control: c.control})
+		got := (&arena{}).keepsThroughput(&row{Attack: c.attack, Control: c.control})
 		check.That(t, got == c.want, "%v beside the attack, %v beside nobody's packets: %v", c.attack, c.control, got)
 	}
 }
@@ -137,7 +137,7 @@ func TestThroughputVerdict(t *testing.T) {
 // slower does not count.
 func TestSharesOfThroughput(t *testing.T) {
 	v := []float64{100, 45, 80, 72, 80, 30, 40, 36, 40}
-	base, control, attack := shares(v)
+	base, control, attack := flowShares(v)
 	check.That(t, base == 80 && control == 0.5 && attack == 0.9, "base %v, control %v, attack %v", base, control,
 		attack)
 }
@@ -151,7 +151,7 @@ func TestAttacksOverTheWire(t *testing.T) {
 }
 
 func attackSome(t *testing.T, f *family) {
-	all := attacks(f)
+	all := allAttacks(f)
 	pick := func(name string) attack {
 		return all[slices.IndexFunc(all, func(a attack) bool { return a.name == name && !a.udp })]
 	}
@@ -164,7 +164,7 @@ func attackSome(t *testing.T, f *family) {
 	nothing := func(r *row) bool { return r.Packets == 0 || r.PeakRSS == 0 }
 	if len(r.Rows) != 3 || slices.ContainsFunc(r.Rows, nothing) || len(r.Rows[0].Failures) != 0 ||
 		len(r.Rows[2].Failures) != 0 {
-		r.text(t.Output())
+		r.writeText(t.Output())
 		t.Error("verdicts")
 	}
 	check.Slice(t, "an answer that is not to be", r.Rows[1].Failures, []string{"INIT ACK"})

@@ -82,14 +82,14 @@ func main() {
 			break
 		}
 		if *js {
-			err = r.json(os.Stdout)
+			err = r.writeJSON(os.Stdout)
 		} else {
-			r.text(os.Stdout)
+			r.writeText(os.Stdout)
 		}
 		if err == nil && *docs != "" {
 			err = r.writeDocs(*docs)
 		}
-		if err == nil && r.failed() > 0 {
+		if err == nil && r.numFailed() > 0 {
 			os.Exit(1)
 		}
 	}
@@ -99,8 +99,8 @@ func main() {
 	}
 }
 
-// attacks are all rows.
-func attacks(f *family) (list []attack) {
+// allAttacks are all rows.
+func allAttacks(f *family) (list []attack) {
 	for _, g := range []struct {
 		flow string
 		list []attack
@@ -126,7 +126,7 @@ func attackAll(f *family, o options, match string) (*report, error) {
 		Machine: fmt.Sprintf("%d processors, %s, veth with an MTU of 1500", runtime.NumCPU(), runtime.Version())}
 	for _, udp := range []bool{false, true} {
 		var chosen []attack
-		for _, t := range attacks(f) {
+		for _, t := range allAttacks(f) {
 			if t.udp == udp && re.MatchString(t.name) {
 				chosen = append(chosen, t)
 			}
@@ -146,15 +146,15 @@ func attackOver(f *family, o options, udp bool, chosen []attack, r *report) erro
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer a.closeArena()
 	for i := range chosen {
 		t := &chosen[i]
-		row, err := a.run(t)
+		row, err := a.runAttack(t)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 		if o.verbose {
-			fmt.Fprintln(os.Stderr, row.cells())
+			fmt.Fprintln(os.Stderr, row.tableCells())
 		}
 		r.Rows = append(r.Rows, row)
 	}

@@ -62,8 +62,8 @@ type arena struct {
 	net            *network
 	victim, friend *agent
 	w              *wireTap
-	seen           *record
-	x              *scene
+	seen           *reactionLog
+	x              *attackEnv
 	idle           float64 // processor seconds a second that the victim takes without an attack
 	mtu            int
 	late           uint64 // retransmission timers of the honest client's that had expired
@@ -72,9 +72,9 @@ type arena struct {
 	fences         int
 }
 
-// timed says whether times are measured. On a machine that does other things too, or in a
+// measuresTimes says whether times are measured. On a machine that does other things too, or in a
 // measurement as short as the gate's, they say nothing.
-func (a *arena) timed() bool { return a.rounds > 0 }
+func (a *arena) measuresTimes() bool { return a.rounds > 0 }
 
 // newArena starts the victim and the honest client and warms them up.
 func newArena(f *family, o options, udp bool) (*arena, error) { return startArena(f, o, udp, 0) }
@@ -87,7 +87,7 @@ func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 		kind = "udp"
 	}
 	a := &arena{options: o, family: f, seen: newRecord(f), done: make(chan struct{})}
-	a.seen.rows = new(rows)
+	a.seen.rows = new(rowTracker)
 	args := []string{"--link", kind, fmt.Sprintf("-6=%v", f == &ipv6)}
 	var err error
 	if a.net, err = newNetwork(f); err != nil {
@@ -103,53 +103,54 @@ func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 	if a.w, err = newWireTap(f, a.net.attacker, devAttacker, a.net.gateway, udp, a.seen); err != nil {
 		return nil, err
 	}
-	go a.w.read(a.done)
-	a.x = &scene{family: f, w: a.w, victim: a.victim, friend: a.friend}
-	if err := a.victim.ask("regions", nil, &a.x.regions); err != nil {
+	go a.w.readPackets(a.done)
+	a.x = &attackEnv{family: f, w: a.w, victim: a.victim, friend: a.friend}
+	if err := a.victim.callAgent("regions", nil, &a.x.regions); err != nil {
 		return nil, err
 	}
-	if err := a.friend.ask("start", nil, nil); err != nil {
+	if err := a.friend.callAgent("start", nil, nil); err != nil {
 		return nil, err
 	}
 	for _, flow := range []string{flowSCTP, flowRDMA, silence} {
-		if err := a.friend.ask("load", flow, nil); err != nil {
+		if err := a.friend.callAgent("load", flow, nil); err != nil {
 			return nil, err
 		}
 		time.Sleep(a.quiet)
 	}
-	if err := a.warm(); err != nil {
+	if err := a.warmPools(); err != nil {
 		return nil, err
 	}
-	return a, a.rest()
+	return a, a.measureIdle()
 }
 
-// warm has the victim's link fill its pools of buffers, which it keeps: long packets, and many
+// warmPools has the victim's link fill its pools of buffers, which it keeps: long packets, and many
 // short ones.
-func (a *arena) warm() error {
+func (a *arena) warmPools() error {
 	for range 20 {
-		from := a.x.own()
-		if err := a.w.fragments(from.Addr(), a.victimAddr, packet(from.Port(), 9, 1, make([]byte, 60_000))); err !=
+		from := a.x.freshAddr()
+		if err := a.w.sendFragments(from.Addr(), a.victimAddr,
+			sctpPacket(from.Port(), 9, 1, make([]byte, 60_000))); err !=
 			nil {
 			return err
 		}
 	}
 	for range 200 {
-		if err := a.w.sctp(a.x.own(), a.to(9), 1, make([]byte, 1400)); err != nil {
+		if err := a.w.sendSCTP(a.x.freshAddr(), a.victimPort(9), 1, make([]byte, 1400)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rest measures what the victim costs when nobody attacks.
-func (a *arena) rest() error {
-	before, err := a.stats(false)
+// measureIdle measures what the victim costs when nobody attacks.
+func (a *arena) measureIdle() error {
+	before, err := a.victimStats(false)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
 	time.Sleep(a.quiet)
-	after, err := a.stats(false)
+	after, err := a.victimStats(false)
 	if err != nil {
 		return err
 	}
@@ -159,18 +160,18 @@ func (a *arena) rest() error {
 	return nil
 }
 
-// vacate waits until the victim is rid of the last attack: what it serves still would be refused to
+// awaitVacated waits until the victim is rid of the last attack: what it serves still would be refused to
 // the next.
-func (a *arena) vacate() error {
-	if err := a.fence(); err != nil { // it has read the ABORTs
+func (a *arena) awaitVacated() error {
+	if err := a.awaitVictimRead(); err != nil { // it has read the ABORTs
 		return err
 	}
-	if err := a.victim.ask("vacate", nil, nil); err != nil {
+	if err := a.victim.callAgent("vacate", nil, nil); err != nil {
 		return err
 	}
 	least, end := math.MaxInt, time.Time{}
 	for ; ; time.Sleep(5 * time.Millisecond) {
-		s, err := a.stats(false)
+		s, err := a.victimStats(false)
 		if err != nil || s.Served <= a.served && s.Assocs <= a.assocs {
 			return err
 		}
@@ -184,37 +185,38 @@ func (a *arena) vacate() error {
 	}
 }
 
-func (a *arena) stats(settled bool) (*victimStats, error) {
+func (a *arena) victimStats(settled bool) (*victimStats, error) {
 	s, what := new(victimStats), "stats"
 	if settled {
 		what = "settled"
 	}
-	return s, a.victim.ask(what, nil, s)
+	return s, a.victim.callAgent(what, nil, s)
 }
 
-func (a *arena) close() {
+func (a *arena) closeArena() {
 	close(a.done)
 	for _, g := range []*agent{a.victim, a.friend} {
 		if g != nil {
-			g.stop()
+			g.stopAgent()
 		}
 	}
 	if a.w != nil {
 		unix.Close(a.w.fd)
 	}
-	a.net.close()
+	a.net.removeNamespaces()
 }
 
-// fence waits until the victim has read all that was sent to it so far: it answers an INIT that was
+// awaitVictimRead waits until the victim has read all that was sent to it so far: it answers an INIT that was
 // sent behind.
-func (a *arena) fence() error {
+func (a *arena) awaitVictimRead() error {
 	a.fences++
-	p := a.w.peer(netip.AddrPortFrom(host(a.attackers, 5000+a.fences%5000), a.x.own().Port()), a.to(portSCTP))
-	defer p.forget()
+	p := a.w.newPeer(netip.AddrPortFrom(hostAddr(a.attackers, 5000+a.fences%5000), a.x.freshAddr().Port()),
+		a.victimPort(portSCTP))
+	defer p.stopReceiving()
 	for end := time.Now().Add(leave); time.Now().Before(end); {
-		b := a.w.carry(p.src.Addr(), a.victimAddr, encapPort, packet(p.src.Port(), portSCTP, 0, p.init()))
-		a.seen.rows.never(p.src.Port())
-		if err := a.w.transmit(b); err != nil {
+		b := a.w.carrySCTP(p.src.Addr(), a.victimAddr, encapPort, sctpPacket(p.src.Port(), portSCTP, 0, p.init()))
+		a.seen.rows.ignorePort(p.src.Port())
+		if err := a.w.sendIP(b); err != nil {
 			return err
 		}
 		// the victim may have no budget for it yet
@@ -225,9 +227,9 @@ func (a *arena) fence() error {
 	return errors.New("the victim answers no INIT")
 }
 
-// pace calls step at a rate of packets for a time, but leastSteps at least. It stops early after
+// runAtRate calls step at a rate of packets for a time, but leastSteps at least. It stops early after
 // most packets, if that is not 0.
-func (a *arena) pace(rate int, d time.Duration, most int, step func(i int) error, from int) (next int, err error) {
+func (a *arena) runAtRate(rate int, d time.Duration, most int, step func(i int) error, from int) (next int, err error) {
 	start, sent := time.Now(), a.w.sent.Load()
 	for i := from; ; i++ {
 		var elapsed time.Duration
@@ -253,7 +255,7 @@ func (a *arena) pace(rate int, d time.Duration, most int, step func(i int) error
 const hurry = 20
 
 // most is how many packets the quiet phase has.
-func (t *attack) count(o options) int {
+func (t *attack) numPackets(o options) int {
 	n := int(float64(o.rate) * o.quiet.Seconds())
 	if t.most > 0 {
 		n = min(n, t.most)
@@ -261,49 +263,49 @@ func (t *attack) count(o options) int {
 	return max(n, t.least)
 }
 
-// holds is how much the victim may hold because of it, octets.
-func (t *attack) holds() int64 {
+// heldLimit is how much the victim may hold because of it, octets.
+func (t *attack) heldLimit() int64 {
 	if t.mass > 0 {
 		return int64(t.mass)
 	}
 	return commonMass
 }
 
-func (t *attack) pps(o options) int {
+func (t *attack) packetRate(o options) int {
 	if t.rate > 0 {
 		return t.rate
 	}
 	return o.rate
 }
 
-// run makes one row.
-func (a *arena) run(t *attack) (*row, error) {
+// runAttack makes one row.
+func (a *arena) runAttack(t *attack) (*row, error) {
 	r := &row{Name: t.name, RFC: t.rfc, UDP: t.udp, Flow: t.flow}
 	fail := func(format string, args ...any) { r.Failures = append(r.Failures, fmt.Sprintf(format, args...)) }
-	before, err := a.stats(false)
+	before, err := a.victimStats(false)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.attackQuietly(t, r, fail); err != nil {
 		return nil, err
 	}
-	if a.timed() && len(r.Failures) == 0 {
-		if err := a.beside(t, r, fail); err != nil {
+	if a.measuresTimes() && len(r.Failures) == 0 {
+		if err := a.measureFlows(t, r, fail); err != nil {
 			return nil, err
 		}
 	}
 	if len(r.Failures) > 0 { // perhaps it is a limit of the victim's that has refused something
-		after, err := a.stats(false)
+		after, err := a.victimStats(false)
 		if err != nil {
 			return nil, err
 		}
-		r.Refused = refusals(before, after)
+		r.Refused = refusedLimits(before, after)
 	}
-	return r, a.mend()
+	return r, a.restartFlows()
 }
 
-// refusals names the limits of the victim that have refused something in between, and how often.
-func refusals(before, after *victimStats) string {
+// refusedLimits names the limits of the victim that have refused something in between, and how often.
+func refusedLimits(before, after *victimStats) string {
 	var s []string
 	was, is := &before.Transport, &after.Transport
 	for _, c := range []struct {
@@ -326,21 +328,21 @@ func refusals(before, after *victimStats) string {
 // attackQuietly attacks while the honest client says nothing, and looks at reaction, memory and
 // time, set-up included.
 func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) error {
-	if err := a.vacate(); err != nil {
+	if err := a.awaitVacated(); err != nil {
 		return err
 	}
-	a.seen.rows.begin()
-	listen, err := a.listen()
+	a.seen.rows.beginRow()
+	listen, err := a.listenAtClient()
 	if err != nil {
 		return err
 	}
-	defer listen.stop()
-	defer a.friend.ask("load", flowNone, nil)
-	if err := a.friend.ask("load", silence, nil); err != nil {
+	defer listen.stopListening()
+	defer a.friend.callAgent("load", flowNone, nil)
+	if err := a.friend.callAgent("load", silence, nil); err != nil {
 		return err
 	}
 	time.Sleep(2 * slowPace)
-	defer a.x.clear()
+	defer a.x.clearAttack()
 	var list []cost
 	for {
 		c, ok, err := a.attackOnce(t, r, listen.seen, len(list) == 0, fail)
@@ -348,50 +350,50 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 			return err
 		}
 		list = append(list, c)
-		if len(list) == costRounds || c.ratio() <= mostRatio && c.Hold.Time <= mostHold && len(list) == 1 ||
-			!a.timed() || len(r.Failures) > 0 {
+		if len(list) == costRounds || c.timeRatio() <= mostRatio && c.Hold.Time <= mostHold && len(list) == 1 ||
+			!a.measuresTimes() || len(r.Failures) > 0 {
 			break
 		}
-		a.x.clear()
+		a.x.clearAttack()
 	}
 	r.Cost = medianCost(list)
-	r.Cost.judge(t.idle, a.timed(), fail)
+	r.Cost.judgeCost(t.idle, a.measuresTimes(), fail)
 	if t.finish != nil {
 		if err := t.finish(a.x); err != nil {
 			fail("%v", err)
 		}
 	}
-	if err := a.friend.ask("load", flowNone, nil); err != nil {
+	if err := a.friend.callAgent("load", flowNone, nil); err != nil {
 		return err
 	}
-	return a.unhurt(fail)
+	return a.checkUnhurt(fail)
 }
 
 // attackOnce is one measurement; the first is judged by what was seen too. It leaves the attack
 // standing. ok says that it could begin.
-func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail func(string, ...any)) (c cost,
+func (a *arena) attackOnce(t *attack, r *row, toClient *reactionLog, first bool, fail func(string, ...any)) (c cost,
 	ok bool, err error) {
-	before, err := a.stats(true)
+	before, err := a.victimStats(true)
 	if err != nil {
 		return c, false, err
 	}
-	if err := a.victim.ask("reset", nil, nil); err != nil {
+	if err := a.victim.callAgent("reset", nil, nil); err != nil {
 		return c, false, err
 	}
 	var sent, octets uint64
-	a.w.sentAs = make([]moment, 0, 4096)
+	a.w.sentAs = make([]sentPacket, 0, 4096)
 	var step func(int) error
 	next, rate, limit := 0, hurry*a.rate, 4*a.quiet
 	if t.rate > 0 {
 		rate, limit = t.rate, a.quiet
 	}
-	var packets []moment
-	if !a.timed() { // what it takes to watch matters to times alone
-		if err := a.victim.ask("watch", true, nil); err != nil {
+	var packets []sentPacket
+	if !a.measuresTimes() { // what it takes to watch matters to times alone
+		if err := a.victim.callAgent("watch", true, nil); err != nil {
 			return c, false, err
 		}
 	}
-	c.Attack, err = a.spend(func() (err error) {
+	c.Attack, err = a.victimTime(func() (err error) {
 		defer func() {
 			r.Packets, octets = a.w.sent.Load()-sent, a.w.octets.Load()-octets
 			packets, a.w.sentAs = a.w.sentAs, nil
@@ -401,13 +403,13 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail
 			return nil
 		}
 		ok = true
-		if err := a.fence(); err != nil { // the answers to what begins it have come
+		if err := a.awaitVictimRead(); err != nil { // the answers to what begins it have come
 			return err
 		}
-		a.seen.reset()
-		toClient.reset()
+		a.seen.resetLog()
+		toClient.resetLog()
 		sent, octets = a.w.sent.Load(), a.w.octets.Load()
-		if next, err = a.pace(rate, limit, t.count(a.options), step, 0); err != nil && first {
+		if next, err = a.runAtRate(rate, limit, t.numPackets(a.options), step, 0); err != nil && first {
 			fail("%v", err)
 		}
 		return nil
@@ -418,51 +420,52 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail
 	var after *victimStats
 	// what it is about to give up is not what it holds
 	for end := time.Now().Add(leave / 4); ; time.Sleep(lastAnswersIn) {
-		if after, err = a.stats(true); err != nil {
+		if after, err = a.victimStats(true); err != nil {
 			return c, false, err
 		}
 		c.Packets, c.Heap, c.Account, c.Associations = len(packets), int64(after.Heap)-int64(before.Heap),
 			after.Account, after.Assocs
-		if c.Heap <= min(c.accounted(t.idle), t.holds()) || time.Now().After(end) {
+		if c.Heap <= min(c.heapAllowed(t.idle), t.heldLimit()) || time.Now().After(end) {
 			break
 		}
 	}
 	r.PeakRSS = after.PeakRSS
 	if first {
-		a.await(t.must, toClient)
-		a.judge(t, r, toClient, octets, c.Heap, fail)
+		a.awaitReactions(t.must, toClient)
+		a.judgeReaction(t, r, toClient, octets, c.Heap, fail)
 	}
-	if !a.timed() {
-		c.Hold, err = a.hold()
+	if !a.measuresTimes() {
+		c.Hold, err = a.longestHold()
 		return c, true, err
 	}
 	if sctp.MeasuresHolds && len(r.Failures) == 0 {
-		c.Hold, err = a.watch(func() error {
-			_, err := a.pace(rate, limit, t.count(a.options), step, next)
+		c.Hold, err = a.watchHolds(func() error {
+			_, err := a.runAtRate(rate, limit, t.numPackets(a.options), step, next)
 			return err
 		})
 		if err != nil && first {
 			fail("%v", err)
 		}
 	}
-	c.Honest, err = a.honestly(packets)
+	c.Honest, err = a.costOfHonest(packets)
 	return c, true, err
 }
 
-// await waits for reactions that have to come: a victim without a processor looks as if it were at
+// awaitReactions waits for reactions that have to come: a victim without a processor looks as if it were at
 // rest.
-func (a *arena) await(must []string, toClient *record) {
+func (a *arena) awaitReactions(must []string, toClient *reactionLog) {
 	for end := time.Now().Add(leave); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
+		heard := append(a.seen.kindsSeen(nil), toClient.kindsSeen(nil)...)
 		if !slices.ContainsFunc(must, func(k string) bool { return !slices.Contains(heard, k) }) {
 			return
 		}
 	}
 }
 
-// judge compares what was seen on the wire with what was to be seen.
-func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, held int64, fail func(string, ...any)) {
-	heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
+// judgeReaction compares what was seen on the wire with what was to be seen.
+func (a *arena) judgeReaction(t *attack, r *row, toClient *reactionLog, octets uint64, held int64,
+	fail func(string, ...any)) {
+	heard := append(a.seen.kindsSeen(nil), toClient.kindsSeen(nil)...)
 	show := slices.DeleteFunc(slices.Clone(heard), func(k string) bool {
 		return slices.Contains(t.may, k) && !slices.Contains(t.must, k)
 	})
@@ -488,26 +491,26 @@ func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, held i
 	if a.seen.leaked {
 		fail("octets that were never exposed left the victim")
 	}
-	_, back := a.seen.volume(false)
-	packets, away := a.seen.volume(true)
-	_, astray := toClient.volume(false)
+	_, back := a.seen.volumeTo(false)
+	packets, away := a.seen.volumeTo(true)
+	_, astray := toClient.volumeTo(false)
 	r.Echo = float64(back+away+astray) / float64(max(octets, 1))
 	r.Third = float64(away+astray) / float64(max(octets, 1))
 	if packets > r.Packets || float64(away) > t.echo*float64(octets) {
 		fail("%d packets, %.2f octets to third parties for each octet sent", packets,
 			float64(away)/float64(max(octets, 1)))
 	}
-	if held > t.holds() {
+	if held > t.heldLimit() {
 		fail("%d MiB held", held>>20)
 	}
 }
 
-// unhurt looks whether the honest client's flows go on, and whether the victim is what it was.
-func (a *arena) unhurt(fail func(string, ...any)) error {
-	if err := a.victim.ask("memory", nil, nil); err != nil {
+// checkUnhurt looks whether the honest client's flows go on, and whether the victim is what it was.
+func (a *arena) checkUnhurt(fail func(string, ...any)) error {
+	if err := a.victim.callAgent("memory", nil, nil); err != nil {
 		fail("%v", err)
 	}
-	v, err := a.stats(false)
+	v, err := a.victimStats(false)
 	if err != nil {
 		return err
 	}
@@ -518,7 +521,7 @@ func (a *arena) unhurt(fail func(string, ...any)) error {
 	// that is busy they may, and it is found to be none.
 	for end := time.Now().Add(leave); v.FriendMTU < a.mtu && v.FriendLate > a.late &&
 		time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if v, err = a.stats(false); err != nil {
+		if v, err = a.victimStats(false); err != nil {
 			return err
 		}
 	}
@@ -526,13 +529,13 @@ func (a *arena) unhurt(fail func(string, ...any)) error {
 	if v.FriendMTU < a.mtu {
 		fail("the path MTU to the honest client fell from %d to %d", a.mtu, v.FriendMTU)
 	}
-	var first, last friendStats
-	if err := a.friend.ask("stats", nil, &first); err != nil {
+	var first, last honestStats
+	if err := a.friend.callAgent("stats", nil, &first); err != nil {
 		return err
 	}
 	for end := time.Now().Add(leave); time.Now().Before(end); time.Sleep(slowPace) {
-		last = friendStats{}
-		if err := a.friend.ask("stats", nil, &last); err != nil {
+		last = honestStats{}
+		if err := a.friend.callAgent("stats", nil, &last); err != nil {
 			return err
 		}
 		if last.Octets[flowSCTP] > first.Octets[flowSCTP] && last.Octets[flowRDMA] > first.Octets[flowRDMA] {
@@ -550,30 +553,30 @@ func (a *arena) unhurt(fail func(string, ...any)) error {
 	return nil
 }
 
-// mend starts the honest client's flows anew when they have been hurt.
-func (a *arena) mend() error {
-	var s friendStats
-	if err := a.friend.ask("stats", nil, &s); err != nil || len(s.Errs) == 0 {
+// restartFlows starts the honest client's flows anew when they have been hurt.
+func (a *arena) restartFlows() error {
+	var s honestStats
+	if err := a.friend.callAgent("stats", nil, &s); err != nil || len(s.Errs) == 0 {
 		return err
 	}
-	return a.friend.ask("start", nil, nil)
+	return a.friend.callAgent("start", nil, nil)
 }
 
-// beside measures the honest client under load, beside nothing, beside packets for nobody, and
+// measureFlows measures the honest client under load, beside nothing, beside packets for nobody, and
 // beside the attack, in turns.
-func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
-	if err := a.friend.ask("load", t.flow, nil); err != nil {
+func (a *arena) measureFlows(t *attack, r *row, fail func(string, ...any)) error {
+	if err := a.friend.callAgent("load", t.flow, nil); err != nil {
 		return err
 	}
-	defer a.friend.ask("load", flowNone, nil)
-	defer a.x.clear()
+	defer a.friend.callAgent("load", flowNone, nil)
+	defer a.x.clearAttack()
 	step, err := t.start(a.x)
 	if err != nil {
 		fail("it cannot begin anew: %v", err)
 		return nil
 	}
 	size := max(int(a.w.octets.Load()/max(a.w.sent.Load(), 1))-32, 0)
-	nobody := a.nobody(size)
+	nobody := a.stepsToNobody(size)
 	time.Sleep(200 * time.Millisecond)
 	var v []float64 // base, control, base, attack, and so on; base in the end
 	next, packets, under := 0, uint64(0), time.Duration(0)
@@ -584,7 +587,7 @@ func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 				time.Sleep(a.window)
 				return nil
 			}
-			i, err := a.pace(t.pps(a.options), a.window, 0, step, next)
+			i, err := a.runAtRate(t.packetRate(a.options), a.window, 0, step, next)
 			if attack {
 				next = i
 			}
@@ -605,7 +608,7 @@ func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 			if err := window(w, attack); err != nil && !attack {
 				return err
 			} else if err != nil { // a packet was lost in the crowd: begin anew
-				a.x.clear()
+				a.x.clearAttack()
 				if step, err = t.start(a.x); err != nil {
 					fail("beside a transfer: %v", err)
 					return nil
@@ -616,58 +619,58 @@ func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 			continue
 		}
 		r.Rate = float64(packets) / under.Seconds()
-		r.Base, r.Control, r.Attack = shares(v)
-		if a.keeps(r) || round >= moreRounds*a.rounds {
+		r.Base, r.Control, r.Attack = flowShares(v)
+		if a.keepsThroughput(r) || round >= moreRounds*a.rounds {
 			break
 		}
 	}
-	if !a.keeps(r) {
+	if !a.keepsThroughput(r) {
 		fail("%.0f%% of the throughput is left, %.0f%% beside packets for nobody", 100*r.Attack, 100*r.Control)
 	}
 	if t.any { // it may have sent what fits a receive
-		if err := a.fence(); err != nil {
+		if err := a.awaitVictimRead(); err != nil {
 			return err
 		}
-		if err := a.victim.ask("renew", nil, nil); err != nil {
+		if err := a.victim.callAgent("renew", nil, nil); err != nil {
 			return err
 		}
 	}
-	return a.unhurt(fail)
+	return a.checkUnhurt(fail)
 }
 
-// keeps is the throughput verdict. Where packets that concern nobody cost as much, it is not the
+// keepsThroughput is the throughput verdict. Where packets that concern nobody cost as much, it is not the
 // victim's stack that the attack takes its toll of.
-func (a *arena) keeps(r *row) bool {
+func (a *arena) keepsThroughput(r *row) bool {
 	return r.Attack*100 >= keepsPercent || r.Attack*100 >= keepsPercent*r.Control && r.Control*100 < keepsPercent
 }
 
-// nobody makes steps of packets like those of the attack that are for a port that nobody has.
-func (a *arena) nobody(size int) func(int) error {
+// stepsToNobody makes steps of packets like those of the attack that are for a port that nobody has.
+func (a *arena) stepsToNobody(size int) func(int) error {
 	payload := make([]byte, size)
-	from, to := netip.AddrPortFrom(host(a.attackers, 7), 7), a.to(9)
-	return func(int) error { return a.w.sctp(from, to, 1, payload) }
+	from, to := netip.AddrPortFrom(hostAddr(a.attackers, 7), 7), a.victimPort(9)
+	return func(int) error { return a.w.sendSCTP(from, to, 1, payload) }
 }
 
 // flowDuring is the honest client's throughput while f runs, in octets a second.
 func (a *arena) flowDuring(flow string, f func() error) (float64, error) {
-	var first, last friendStats
-	if err := a.friend.ask("stats", nil, &first); err != nil {
+	var first, last honestStats
+	if err := a.friend.callAgent("stats", nil, &first); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	if err := f(); err != nil {
 		return 0, err
 	}
-	if err := a.friend.ask("stats", nil, &last); err != nil {
+	if err := a.friend.callAgent("stats", nil, &last); err != nil {
 		return 0, err
 	}
 	return float64(last.Octets[flow]-first.Octets[flow]) / time.Since(start).Seconds(), nil
 }
 
-// shares makes of windows, every second of them undisturbed, the median of those and the shares of
+// flowShares makes of windows, every second of them undisturbed, the median of those and the shares of
 // it that the first and the second kind of the others are: medians too, each window being compared
 // with its neighbours.
-func shares(v []float64) (base, control, attack float64) {
+func flowShares(v []float64) (base, control, attack float64) {
 	var bases []float64
 	var of [2][]float64
 	for i, x := range v {
@@ -677,23 +680,23 @@ func shares(v []float64) (base, control, attack float64) {
 		}
 		of[i/2%2] = append(of[i/2%2], x/max((v[i-1]+v[i+1])/2, 1))
 	}
-	return median(bases), median(of[0]), median(of[1])
+	return medianOf(bases), medianOf(of[0]), medianOf(of[1])
 }
 
-func median(v []float64) float64 {
+func medianOf(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // listener sees what the victim sends to the honest client, but for its own traffic.
 type listener struct {
-	seen *record
+	seen *reactionLog
 	fd   int
 	done chan struct{}
 	over chan struct{}
 }
 
-func (a *arena) listen() (*listener, error) {
+func (a *arena) listenAtClient() (*listener, error) {
 	fd, _, err := packetSocket(a.family, a.net.friend, devFriend)
 	if err != nil {
 		return nil, err
@@ -705,12 +708,12 @@ func (a *arena) listen() (*listener, error) {
 		"Accept": true, "COOKIE ECHO": true}
 	go func() {
 		defer close(l.over)
-		each(fd, l.done, func(ip []byte) { l.seen.note(ip, a.w.udp) })
+		forEachPacket(fd, l.done, func(ip []byte) { l.seen.noteIPPacket(ip, a.w.udp) })
 	}()
 	return l, nil
 }
 
-func (l *listener) stop() {
+func (l *listener) stopListening() {
 	close(l.done)
 	<-l.over
 	unix.Close(l.fd)

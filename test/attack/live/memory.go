@@ -57,7 +57,7 @@ var names = []string{"rw", "ro", "wo", "local", "atomic", "top", "foreign", "sco
 
 func newMemory(dev *rdma.Device) (*memory, error) {
 	m := &memory{strangers: dev.AllocPD(), friends: dev.AllocPD(), stranger: make(map[string]rdma.STag),
-		buffer: pattern(messageLen)}
+		buffer: flowPattern(messageLen)}
 	words := make([]uint64, pages*pageLen/8) // so that it is aligned for atomics
 	m.arena = make([]byte, 0, 8*len(words))
 	open := map[int]bool{pageRW: true, pageRO: true, pageTop: true}
@@ -111,14 +111,14 @@ func newMemory(dev *rdma.Device) (*memory, error) {
 		}
 	}
 	for _, name := range names {
-		m.advert = append(m.advert, number(uint32(m.stranger[name]))...)
+		m.advert = append(m.advert, uint32Octets(uint32(m.stranger[name]))...)
 	}
 	m.friend, err = m.friends.Register(m.buffer, rdma.RemoteWrite, &rdma.RegionOptions{Base: regionBase})
 	return m, err
 }
 
-// regions are the STags by name: what an attacker may know.
-func (m *memory) regions() map[string]rdma.STag {
+// knownSTags are the STags by name: what an attacker may know.
+func (m *memory) knownSTags() map[string]rdma.STag {
 	all := map[string]rdma.STag{"friend": m.friend.STag()}
 	for name, stag := range m.stranger {
 		all[name] = stag
@@ -126,27 +126,27 @@ func (m *memory) regions() map[string]rdma.STag {
 	return all
 }
 
-// renew makes the receive what it was. Whoever has a session may send to it what fits.
-func (m *memory) renew() {
+// renewReceive makes the receive what it was. Whoever has a session may send to it what fits.
+func (m *memory) renewReceive() {
 	at := pageLocal * pageLen
 	copy(m.arena[at:at+recvLen], m.want[at:])
 }
 
-// check compares the memory with what it has to hold.
-func (m *memory) check() error {
+// checkMemory compares the memory with what it has to hold.
+func (m *memory) checkMemory() error {
 	for i := range m.want {
 		if m.arena[i] != m.want[i] {
 			return fmt.Errorf("octet %d of page %d was written", i%pageLen, i/pageLen)
 		}
 	}
-	if !bytes.Equal(m.buffer, pattern(messageLen)) {
+	if !bytes.Equal(m.buffer, flowPattern(messageLen)) {
 		return fmt.Errorf("the honest client's memory was written")
 	}
 	return nil
 }
 
-// pattern is what the honest client sends and writes.
-func pattern(n int) []byte {
+// flowPattern is what the honest client sends and writes.
+func flowPattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(i * 7 >> 3)
@@ -154,5 +154,5 @@ func pattern(n int) []byte {
 	return b
 }
 
-// stamp puts the number of a message into it.
-func stamp(b []byte, seq uint64) { binary.BigEndian.PutUint64(b, seq) }
+// stampSeq puts the number of a message into it.
+func stampSeq(b []byte, seq uint64) { binary.BigEndian.PutUint64(b, seq) }

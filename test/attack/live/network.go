@@ -38,13 +38,15 @@ func newNetwork(f *family) (*network, error) {
 			return nil, err
 		}
 	}
-	if err := netns.Veth(n.victim, n.friend, devFriend, 1500, f.net(f.victimAddr), f.net(f.friendAddr)); err != nil {
+	if err := netns.Veth(n.victim, n.friend, devFriend, 1500, f.prefixOf(f.victimAddr),
+		f.prefixOf(f.friendAddr)); err != nil {
 		return nil, err
 	}
-	if err := n.friend.Addr(devFriend, f.net(f.friendOther)); err != nil {
+	if err := n.friend.Addr(devFriend, f.prefixOf(f.friendOther)); err != nil {
 		return nil, err
 	}
-	if err := netns.Veth(n.victim, n.attacker, devAttacker, 1500, f.net(f.gatewayIn), f.net(f.gatewayOut)); err != nil {
+	if err := netns.Veth(n.victim, n.attacker, devAttacker, 1500, f.prefixOf(f.gatewayIn),
+		f.prefixOf(f.gatewayOut)); err != nil {
 		return nil, err
 	}
 	for _, dst := range []netip.Prefix{f.attackers, f.innocents} {
@@ -62,7 +64,7 @@ func newNetwork(f *family) (*network, error) {
 	})
 }
 
-func (n *network) close() {
+func (n *network) removeNamespaces() {
 	for _, ns := range []*netns.NS{n.victim, n.friend, n.attacker} {
 		if ns != nil {
 			ns.Close()

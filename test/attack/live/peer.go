@@ -39,20 +39,20 @@ type peer struct {
 	in       chan []byte
 	from     uint16 // port that the last packet came from
 
-	messages map[uint16][]inMessage // DATA received and not taken yet, by stream
+	messages map[uint16][]receivedChunk // DATA received and not taken yet, by stream
 }
 
-// inMessage is one DATA chunk of the victim.
-type inMessage struct {
+// receivedChunk is one DATA chunk of the victim.
+type receivedChunk struct {
 	ppid uint32
 	data []byte
 }
 
-// peer returns an association that is yet to be set up, from an address and port of the attacker.
-func (w *wireTap) peer(src, dst netip.AddrPort) *peer {
+// newPeer returns an association that is yet to be set up, from an address and port of the attacker.
+func (w *wireTap) newPeer(src, dst netip.AddrPort) *peer {
 	p := &peer{
 		w: w, src: src, dst: dst, rwnd: 1 << 20, own: w.rnd.Uint32() | 1, next: wire.TSN(w.rnd.Uint32()),
-		in: make(chan []byte, 256), messages: make(map[uint16][]inMessage),
+		in: make(chan []byte, 256), messages: make(map[uint16][]receivedChunk),
 	}
 	w.mu.Lock()
 	w.peers[src] = p
@@ -60,8 +60,8 @@ func (w *wireTap) peer(src, dst netip.AddrPort) *peer {
 	return p
 }
 
-// forget takes no more packets.
-func (p *peer) forget() {
+// stopReceiving takes no more packets.
+func (p *peer) stopReceiving() {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	if p.w.peers[p.src] == p {
@@ -69,16 +69,16 @@ func (p *peer) forget() {
 	}
 }
 
-// arrive leaves a packet to whoever waits for it; one too many is lost.
-func (p *peer) arrive(_ netip.Addr, sctp []byte) {
+// handlePacket leaves a packet to whoever waits for it; one too many is lost.
+func (p *peer) handlePacket(_ netip.Addr, sctp []byte) {
 	select {
 	case p.in <- sctp:
 	default:
 	}
 }
 
-// send sends chunks with the victim's tag.
-func (p *peer) send(chunks []byte) error { return p.w.sctp(p.src, p.dst, p.tag, chunks) }
+// sendChunks sends chunks with the victim's tag.
+func (p *peer) sendChunks(chunks []byte) error { return p.w.sendSCTP(p.src, p.dst, p.tag, chunks) }
 
 // init is the INIT chunk.
 func (p *peer) init() []byte {
@@ -95,9 +95,9 @@ func initStreams(tag uint32, tsn wire.TSN, rwnd uint32, streams uint16, params [
 	return wire.CloseChunk(append(b, params...), 0)
 }
 
-// ask sends the INIT and keeps the cookie that comes back.
-func (p *peer) ask() error {
-	c, err := p.until(wire.ChunkInitAck, func() error { return p.w.sctp(p.src, p.dst, 0, p.init()) })
+// requestCookie sends the INIT and keeps the cookie that comes back.
+func (p *peer) requestCookie() error {
+	c, err := p.sendUntil(wire.ChunkInitAck, func() error { return p.w.sendSCTP(p.src, p.dst, 0, p.init()) })
 	if err != nil {
 		return err
 	}
@@ -116,29 +116,29 @@ func (p *peer) ask() error {
 	return errors.New("an INIT ACK without a cookie")
 }
 
-// connect sets the association up.
-func (p *peer) connect() error {
-	if err := p.ask(); err != nil {
+// connectAssoc sets the association up.
+func (p *peer) connectAssoc() error {
+	if err := p.requestCookie(); err != nil {
 		return fmt.Errorf("INIT: %w", err)
 	}
-	if _, err := p.until(wire.ChunkCookieAck,
-		func() error { return p.send(wire.AppendCookieEcho(nil, p.cookie)) }); err != nil {
+	if _, err := p.sendUntil(wire.ChunkCookieAck,
+		func() error { return p.sendChunks(wire.AppendCookieEcho(nil, p.cookie)) }); err != nil {
 		return fmt.Errorf("COOKIE ECHO: %w", err)
 	}
 	return nil
 }
 
-// abort ends the association, so that the victim is rid of it.
-func (p *peer) abort() {
-	_ = p.send(wire.AppendAbort(nil, false)) // it may be gone already
-	p.forget()
+// abortAssoc ends the association, so that the victim is rid of it.
+func (p *peer) abortAssoc() {
+	_ = p.sendChunks(wire.AppendAbort(nil, false)) // it may be gone already
+	p.stopReceiving()
 }
 
-// wait returns the next chunk of a type; an ABORT ends the wait. DATA on the way is kept.
-func (p *peer) wait(t wire.ChunkType) (wire.Chunk, error) { return p.waitFor(t, patience) }
+// waitForChunk returns the next chunk of a type; an ABORT ends the wait. DATA on the way is kept.
+func (p *peer) waitForChunk(t wire.ChunkType) (wire.Chunk, error) { return p.waitFor(t, patience) }
 
-// until sends, again and again, until a chunk of a type has come.
-func (p *peer) until(t wire.ChunkType, send func() error) (c wire.Chunk, err error) {
+// sendUntil sends, again and again, until a chunk of a type has come.
+func (p *peer) sendUntil(t wire.ChunkType, send func() error) (c wire.Chunk, err error) {
 	for end := time.Now().Add(patience); ; {
 		if err := send(); err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func (p *peer) waitFor(t wire.ChunkType, d time.Duration) (wire.Chunk, error) {
 	for {
 		select {
 		case b := <-p.in:
-			if c, err := p.look(b, t); c != nil || err != nil {
+			if c, err := p.findChunk(b, t); c != nil || err != nil {
 				return c, err
 			}
 		case <-timeout:
@@ -166,8 +166,8 @@ func (p *peer) waitFor(t wire.ChunkType, d time.Duration) (wire.Chunk, error) {
 // errAborted is that the victim has ended the association.
 var errAborted = errors.New("the victim aborted the association")
 
-// look takes a packet in and returns the chunk of type t in it, if there is one.
-func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
+// findChunk takes a packet in and returns the chunk of type t in it, if there is one.
+func (p *peer) findChunk(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
 	if tag := wire.Packet(b).VTag(); tag != p.own && tag != p.tag {
 		return nil, nil // of an earlier association between these ports
 	}
@@ -176,7 +176,7 @@ func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
 	data := false
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if c.Type() == wire.ChunkData {
-			data = p.take(c) || data
+			data = p.takeInOrder(c) || data
 		}
 		switch {
 		case c.Type() == t:
@@ -191,39 +191,39 @@ func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
 			if p.silent {
 				p.asked = slices.Clone(h.Info())
 			} else {
-				_ = p.send(wire.AppendHeartbeatAck(nil, h.Info())) // the victim asks again
+				_ = p.sendChunks(wire.AppendHeartbeatAck(nil, h.Info())) // the victim asks again
 			}
 		}
 	}
 	if data && !p.silent {
-		return found, p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: p.rwnd}))
+		return found, p.sendChunks(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: p.rwnd}))
 	}
 	return found, nil
 }
 
-// take keeps a DATA chunk that is next in turn. The victim sends the others again.
-func (p *peer) take(c wire.Chunk) bool {
+// takeInOrder keeps a DATA chunk that is next in turn. The victim sends the others again.
+func (p *peer) takeInOrder(c wire.Chunk) bool {
 	d, err := wire.AsData(c)
 	if err != nil || d.TSN() != p.cum+1 {
 		return err == nil
 	}
 	p.cum++
 	id := uint16(d.Stream())
-	p.messages[id] = append(p.messages[id], inMessage{d.PPID(), append([]byte(nil), d.Payload()...)})
+	p.messages[id] = append(p.messages[id], receivedChunk{d.PPID(), append([]byte(nil), d.Payload()...)})
 	return true
 }
 
-// message returns the next DATA chunk of a stream.
-func (p *peer) message(stream uint16) (inMessage, error) {
+// nextData returns the next DATA chunk of a stream.
+func (p *peer) nextData(stream uint16) (receivedChunk, error) {
 	timeout := time.After(patience)
 	for len(p.messages[stream]) == 0 {
 		select {
 		case b := <-p.in:
-			if _, err := p.look(b, wire.ChunkData); err != nil {
-				return inMessage{}, err
+			if _, err := p.findChunk(b, wire.ChunkData); err != nil {
+				return receivedChunk{}, err
 			}
 		case <-timeout:
-			return inMessage{}, errSilence
+			return receivedChunk{}, errSilence
 		}
 	}
 	m := p.messages[stream][0]
@@ -231,20 +231,20 @@ func (p *peer) message(stream uint16) (inMessage, error) {
 	return m, nil
 }
 
-// drain takes in what has come, without waiting.
-func (p *peer) drain() {
+// drainPackets takes in what has come, without waiting.
+func (p *peer) drainPackets() {
 	for {
 		select {
 		case b := <-p.in:
-			_, _ = p.look(b, wire.ChunkData) // an ABORT shows in the record
+			_, _ = p.findChunk(b, wire.ChunkData) // an ABORT shows in the record
 		default:
 			return
 		}
 	}
 }
 
-// data appends a DATA chunk with the next TSN.
-func (p *peer) data(b []byte, flags uint8, stream, ssn uint16, ppid uint32, payload []byte) []byte {
+// appendData appends a DATA chunk with the next TSN.
+func (p *peer) appendData(b []byte, flags uint8, stream, ssn uint16, ppid uint32, payload []byte) []byte {
 	b = dataChunk(b, p.next, flags, stream, ssn, ppid, payload)
 	p.next++
 	return b
@@ -258,21 +258,21 @@ func dataChunk(b []byte, tsn wire.TSN, flags uint8, stream, ssn uint16, ppid uin
 
 const whole = wire.FlagB | wire.FlagE
 
-// say sends one whole ordered message on stream 0, its SSN 0.
-func (p *peer) say(s string) error {
-	return p.send(p.data(nil, whole, 0, 0, 0, []byte(s)))
+// sendMessage sends one whole ordered message on stream 0, its SSN 0.
+func (p *peer) sendMessage(s string) error {
+	return p.sendChunks(p.appendData(nil, whole, 0, 0, 0, []byte(s)))
 }
 
-// ddp sends one message of DDP: a segment, or a session control message.
-func (p *peer) ddp(stream uint16, ppid uint32, b []byte) error {
-	return p.send(p.data(nil, whole|wire.FlagU, stream, 0, ppid, b))
+// sendDDP sends one message of DDP: a segment, or a session control message.
+func (p *peer) sendDDP(stream uint16, ppid uint32, b []byte) error {
+	return p.sendChunks(p.appendData(nil, whole|wire.FlagU, stream, 0, ppid, b))
 }
 
-// adaptation is the parameter of an INIT for DDP.
-func adaptation() []byte { return wire.AppendAdaptationIndication(nil, ddpadapt.AdaptationDDP) }
+// adaptationParam is the parameter of an INIT for DDP.
+func adaptationParam() []byte { return wire.AppendAdaptationIndication(nil, ddpadapt.AdaptationDDP) }
 
-// guess is a Verification Tag out of the air.
-func (w *wireTap) guess() uint32 { return w.rnd.Uint32() | 1 }
+// randomTag is a Verification Tag out of the air.
+func (w *wireTap) randomTag() uint32 { return w.rnd.Uint32() | 1 }
 
-// number is 4 octets.
-func number(v uint32) []byte { return binary.BigEndian.AppendUint32(nil, v) }
+// uint32Octets is 4 octets.
+func uint32Octets(v uint32) []byte { return binary.BigEndian.AppendUint32(nil, v) }

@@ -10,24 +10,24 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// reach is what the victim's program has with a server that it has connected to: sessions on one
+// outgoingSession is what the victim's program has with a server that it has connected to: sessions on one
 // association, and memory that it sends from.
-type reach struct {
+type outgoingSession struct {
 	qps   []*rdma.QP
 	cq    *rdma.CQ
 	mr    *rdma.MR
 	mem   []byte
-	stats reachStats
+	stats outgoingStats
 	up    chan struct{} // closed when all are connected, or not
 }
 
-// reachStats is what became of its requests.
-type reachStats struct{ Good, Failed int }
+// outgoingStats is what became of its requests.
+type outgoingStats struct{ Good, Failed int }
 
-// reach connects to a server, and gives up the one before.
-func (v *victim) reach(to netip.AddrPort) error {
-	v.leave()
-	r := &reach{mem: pattern(reachSends * reachLen), up: make(chan struct{})}
+// connectTo connects to a server, and gives up the one before.
+func (v *victim) connectTo(to netip.AddrPort) error {
+	v.leaveOutgoing()
+	r := &outgoingSession{mem: flowPattern(reachSends * reachLen), up: make(chan struct{})}
 	pd := v.dev.AllocPD()
 	var err error
 	if r.mr, err = pd.Register(r.mem, 0, nil); err != nil {
@@ -57,8 +57,8 @@ func (v *victim) reach(to netip.AddrPort) error {
 	return nil
 }
 
-// leave ends what there is of it.
-func (v *victim) leave() {
+// leaveOutgoing ends what there is of it.
+func (v *victim) leaveOutgoing() {
 	v.mu.Lock()
 	r := v.reached
 	v.reached = nil
@@ -72,8 +72,8 @@ func (v *victim) leave() {
 	r.mr.Invalidate()
 }
 
-// post sends n messages on the first session, or one on each. Whether it may, the attack shows.
-func (r *reach) post(n int) {
+// postMessages sends n messages on the first session, or one on each. Whether it may, the attack shows.
+func (r *outgoingSession) postMessages(n int) {
 	<-r.up
 	qps := r.qps
 	if n > 1 {
@@ -87,9 +87,9 @@ func (r *reach) post(n int) {
 	}
 }
 
-// completed takes what has completed. Its memory is the program's again, which writes there what
+// takeCompletions takes what has completed. Its memory is the program's again, which writes there what
 // nobody else may see.
-func (r *reach) completed() (any, error) {
+func (r *outgoingSession) takeCompletions() (any, error) {
 	wcs := make([]rdma.WC, queueLen)
 	n, err := r.cq.Poll(wcs)
 	for _, wc := range wcs[:n] {

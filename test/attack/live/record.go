@@ -25,9 +25,9 @@ import (
 // third marks what went to the innocent.
 const third = " to a third party"
 
-// record is what was seen of the victim's reaction: how often each kind of chunk, and how much of
+// reactionLog is what was seen of the victim's reaction: how often each kind of chunk, and how much of
 // it went to whom.
-type record struct {
+type reactionLog struct {
 	*family
 	mu     sync.Mutex
 	ignore map[string]bool // kinds that belong to the honest client
@@ -37,31 +37,31 @@ type record struct {
 	leaked bool            // a secret of the victim was in one
 
 	packets map[bool]uint64
-	rows    *rows // or nil: nothing that comes is late
+	rows    *rowTracker // or nil: nothing that comes is late
 }
 
-// rows keeps the attacks apart: each sends from SCTP ports that no other before it did, and an
+// rowTracker keeps the attacks apart: each sends from SCTP ports that no other before it did, and an
 // answer to a port of an earlier one is late, and says nothing about this one.
-type rows struct {
+type rowTracker struct {
 	now  atomic.Uint32
 	last [1 << 16]atomic.Uint32 // the row that has sent from a port last, 0: none
 }
 
-func (r *rows) begin() { r.now.Add(1) }
+func (r *rowTracker) beginRow() { r.now.Add(1) }
 
-// sends notes where an SCTP packet of the attacker's says it comes from.
-func (r *rows) sends(sctp []byte) {
+// noteSource notes where an SCTP packet of the attacker's says it comes from.
+func (r *rowTracker) noteSource(sctp []byte) {
 	if r != nil && len(sctp) >= 2 {
 		r.last[binary.BigEndian.Uint16(sctp)].Store(r.now.Load())
 	}
 }
 
-// never has answers to a port count for no row.
-func (r *rows) never(port uint16) { r.last[port].Store(math.MaxUint32) }
+// ignorePort has answers to a port count for no row.
+func (r *rowTracker) ignorePort(port uint16) { r.last[port].Store(math.MaxUint32) }
 
-// late says whether an SCTP packet of the victim's is about an earlier row. The honest client's own
+// isLate says whether an SCTP packet of the victim's is about an earlier row. The honest client's own
 // ports belong to all.
-func (r *rows) late(sctp []byte) bool {
+func (r *rowTracker) isLate(sctp []byte) bool {
 	if r == nil {
 		return false
 	}
@@ -70,22 +70,22 @@ func (r *rows) late(sctp []byte) bool {
 	return n != 0 && n != r.now.Load() && port != friendSCTP
 }
 
-func newRecord(f *family) *record {
-	r := &record{family: f}
-	r.reset()
+func newRecord(f *family) *reactionLog {
+	r := &reactionLog{family: f}
+	r.resetLog()
 	return r
 }
 
-func (r *record) reset() {
+func (r *reactionLog) resetLog() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kinds, r.octets, r.packets, r.leaked = make(map[string]int), make(map[bool]uint64), make(map[bool]uint64), false
 }
 
-// note takes in one IP packet of the victim. It returns the SCTP packet in it, if there is one.
-func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
-	src, dst, proto, payload := decode(b)
-	if !src.IsValid() || housekeeping(proto, payload) {
+// noteIPPacket takes in one IP packet of the victim. It returns the SCTP packet in it, if there is one.
+func (r *reactionLog) noteIPPacket(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
+	src, dst, proto, payload := decodeIP(b)
+	if !src.IsValid() || isKernelTraffic(proto, payload) {
 		return
 	}
 	var kinds []string
@@ -100,12 +100,12 @@ func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 	if len(sctp) < wire.CommonHeaderLen {
 		sctp = nil
 	} else {
-		kinds = describe(sctp)
+		kinds = chunkNames(sctp)
 	}
 	innocent := r.innocents.Contains(dst) || dst.IsMulticast()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.leaked = r.leaked || secretIn(b); sctp != nil && r.rows.late(sctp) {
+	if r.leaked = r.leaked || secretIn(b); sctp != nil && r.rows.isLate(sctp) {
 		return src, dst, sctp
 	}
 	foreign := len(kinds) == 0
@@ -125,8 +125,8 @@ func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 	return src, dst, sctp
 }
 
-// decode takes the IP header off, and over IPv6 that of a first fragment.
-func decode(b []byte) (src, dst netip.Addr, proto layers.IPProtocol, payload []byte) {
+// decodeIP takes the IP header off, and over IPv6 that of a first fragment.
+func decodeIP(b []byte) (src, dst netip.Addr, proto layers.IPProtocol, payload []byte) {
 	var v4 layers.IPv4
 	var v6 layers.IPv6
 	switch {
@@ -145,16 +145,16 @@ func decode(b []byte) (src, dst netip.Addr, proto layers.IPProtocol, payload []b
 	return src, dst, proto, payload
 }
 
-// housekeeping tells whether a packet is the kernel's own: of Multicast Listener Discovery (RFC
+// isKernelTraffic tells whether a packet is the kernel's own: of Multicast Listener Discovery (RFC
 // 3810), the only one with hop-by-hop options, or of Neighbor Discovery (RFC 4861), which for IPv4
 // is not in IP.
-func housekeeping(proto layers.IPProtocol, payload []byte) bool {
+func isKernelTraffic(proto layers.IPProtocol, payload []byte) bool {
 	return proto == layers.IPProtocolIPv6HopByHop || proto == layers.IPProtocolICMPv6 && len(payload) > 0 &&
 		payload[0] >= layers.ICMPv6TypeRouterSolicitation && payload[0] <= layers.ICMPv6TypeRedirect
 }
 
-// describe names the chunks of a packet.
-func describe(sctp []byte) (kinds []string) {
+// chunkNames names the chunks of a packet.
+func chunkNames(sctp []byte) (kinds []string) {
 	pkt, err := wire.ParsePacket(sctp)
 	if err != nil {
 		return nil
@@ -167,11 +167,11 @@ func describe(sctp []byte) (kinds []string) {
 			kinds = append(kinds, describeData(c))
 		case wire.ChunkAbort:
 			if a, err := wire.AsAbort(c); err == nil {
-				kinds = append(kinds, "ABORT"+causes(a.Causes()))
+				kinds = append(kinds, "ABORT"+causeNames(a.Causes()))
 			}
 		case wire.ChunkError:
 			if e, err := wire.AsError(c); err == nil {
-				kinds = append(kinds, "ERROR"+causes(e.Causes()))
+				kinds = append(kinds, "ERROR"+causeNames(e.Causes()))
 			}
 		default:
 			kinds = append(kinds, c.Type().String())
@@ -180,7 +180,7 @@ func describe(sctp []byte) (kinds []string) {
 	return kinds
 }
 
-func causes(cs wire.Causes) string {
+func causeNames(cs wire.Causes) string {
 	var s string
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if s += fmt.Sprintf(" %d", c.Code()); len(s) > 8 {
@@ -223,8 +223,8 @@ func describeData(c wire.Chunk) string {
 	return "DATA"
 }
 
-// reaction returns the kinds seen but for those that are to be left out, the most frequent first.
-func (r *record) reaction(without []string) (kinds []string) {
+// kindsSeen returns the kinds seen but for those that are to be left out, the most frequent first.
+func (r *reactionLog) kindsSeen(without []string) (kinds []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for k := range maps.Keys(r.kinds) {
@@ -241,8 +241,8 @@ func (r *record) reaction(without []string) (kinds []string) {
 	return kinds
 }
 
-// volume returns the packets and octets that went to the attacker and to the innocent.
-func (r *record) volume(innocent bool) (packets, octets uint64) {
+// volumeTo returns the packets and octets that went to the attacker and to the innocent.
+func (r *reactionLog) volumeTo(innocent bool) (packets, octets uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.packets[innocent], r.octets[innocent]

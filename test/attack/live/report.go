@@ -22,7 +22,7 @@ type report struct {
 	Rows    []*row  `json:"rows"`
 }
 
-func (r *report) failed() (n int) {
+func (r *report) numFailed() (n int) {
 	for _, row := range r.Rows {
 		if len(row.Failures) > 0 {
 			n++
@@ -31,9 +31,9 @@ func (r *report) failed() (n int) {
 	return n
 }
 
-// leaning counts the rows whose throughput is below the bound and holds by comparison with the
+// numByControl counts the rows whose throughput is below the bound and holds by comparison with the
 // control.
-func (r *report) leaning() (n int) {
+func (r *report) numByControl() (n int) {
 	for _, row := range r.Rows {
 		if row.Base > 0 && row.Attack*100 < keepsPercent && len(row.Failures) == 0 {
 			n++
@@ -47,7 +47,7 @@ var heading = []string{"attack", "RFC, section", "packets", "reaction", "CPU us/
 	"hold, steps", "hold, us", "heap KiB", "account KiB", "associations", "peak RSS MiB", "answers", "to others",
 	"throughput", "control", "verdict"}
 
-func (r *row) cells() []string {
+func (r *row) tableCells() []string {
 	percent := func(v float64) string {
 		if r.Base == 0 {
 			return "-"
@@ -65,22 +65,22 @@ func (r *row) cells() []string {
 			verdict += " (" + r.Refused + ")"
 		}
 	}
-	list := append([]string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction}, r.Cost.cells()...)
+	list := append([]string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction}, r.Cost.tableCells()...)
 	return append(list, fmt.Sprint(r.PeakRSS>>20), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third),
 		percent(r.Attack), percent(r.Control), verdict)
 }
 
-func (r *report) text(w io.Writer) {
+func (r *report) writeText(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, strings.Join(heading, "\t"))
 	for _, row := range r.Rows {
-		fmt.Fprintln(tw, strings.Join(row.cells(), "\t"))
+		fmt.Fprintln(tw, strings.Join(row.tableCells(), "\t"))
 	}
 	tw.Flush()
-	fmt.Fprintf(w, "%d attacks over %s, %d failed\n", len(r.Rows), r.Family, r.failed())
+	fmt.Fprintf(w, "%d attacks over %s, %d failed\n", len(r.Rows), r.Family, r.numFailed())
 }
 
-func (r *report) json(w io.Writer) error {
+func (r *report) writeJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "\t")
 	return enc.Encode(r)
@@ -127,24 +127,24 @@ A verdict of *holds* means:
   bound: none; as many as were sent where there is an answer; 4 to 1 for INIT ACK.
 - No other kind of packet was seen than the RFC asks for.`
 
-func (r *report) section() string {
+func (r *report) docSection() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n## Attacks over real links\n\n`make hostile` attacks a server over a real link, between "+
 		"network namespaces.\n%s, %d packets a second,\n%.0f in the quiet phase, at least %d windows of %.2g s. "+
 		"%d attacks, %d failed.\nIn %d rows the control too is below %d%%, and the verdict is by comparison with "+
 		"it.\n\n",
-		docsBegin, r.Machine, r.Rate, float64(r.Rate)*r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed(),
-		r.leaning(), keepsPercent)
+		docsBegin, r.Machine, r.Rate, float64(r.Rate)*r.Quiet, r.Rounds, r.Window, len(r.Rows), r.numFailed(),
+		r.numByControl(), keepsPercent)
 	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(heading, " | "), strings.Repeat("|---", len(heading)))
 	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row.cells(), " | "))
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row.tableCells(), " | "))
 	}
 	fmt.Fprintf(&b, "\n%s\n%s", notes, docsEnd)
 	return b.String()
 }
 
-// insert puts section in the place of the one that doc has, or else at its end.
-func insert(doc, section string) string {
+// insertSection puts section in the place of the one that doc has, or else at its end.
+func insertSection(doc, section string) string {
 	begin, end := strings.Index(doc, docsBegin), strings.Index(doc, docsEnd)
 	if begin >= 0 && end > begin {
 		return doc[:begin] + section + doc[end+len(docsEnd):]
@@ -161,5 +161,5 @@ func (r *report) writeDocs(file string) error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return os.WriteFile(file, []byte(insert(string(doc), r.section())), 0o644)
+	return os.WriteFile(file, []byte(insertSection(string(doc), r.docSection())), 0o644)
 }

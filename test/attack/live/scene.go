@@ -20,9 +20,9 @@ type attack struct {
 
 	// start prepares the attack and returns a step of it, which is called again and again with
 	// growing i. A step sends one packet or a few.
-	start func(x *scene) (step func(i int) error, err error)
+	start func(x *attackEnv) (step func(i int) error, err error)
 	// finish looks for damage of another kind than those that are always looked for.
-	finish func(x *scene) error
+	finish func(x *attackEnv) error
 
 	any  bool     // every reaction towards the attacker is right
 	must []string // reactions that have to be seen
@@ -32,8 +32,8 @@ type attack struct {
 	mass int      // octets that the victim may hold because of the attack; 0 is the common bound
 }
 
-// scene is what an attack works with.
-type scene struct {
+// attackEnv is what an attack works with.
+type attackEnv struct {
 	*family
 	w       *wireTap
 	victim  *agent
@@ -45,42 +45,42 @@ type scene struct {
 	bystander uint8 // of the present attack
 }
 
-// own returns an address and port of the attacker that were not used before.
-func (x *scene) own() netip.AddrPort {
+// freshAddr returns an address and port of the attacker that were not used before.
+func (x *attackEnv) freshAddr() netip.AddrPort {
 	x.used++
-	return netip.AddrPortFrom(host(x.attackers, x.used/40000), uint16(10000+x.used%40000))
+	return netip.AddrPortFrom(hostAddr(x.attackers, x.used/40000), uint16(10000+x.used%40000))
 }
 
-// innocent returns an address of a third party, and a port that was not used before.
-func (x *scene) innocent(i int) netip.AddrPort {
-	return netip.AddrPortFrom(host(x.innocents, i%5000), x.own().Port())
+// innocentAddr returns an address of a third party, and a port that was not used before.
+func (x *attackEnv) innocentAddr(i int) netip.AddrPort {
+	return netip.AddrPortFrom(hostAddr(x.innocents, i%5000), x.freshAddr().Port())
 }
 
-// peer returns an association from an address that was not used before, yet to be set up.
-func (x *scene) peer(to netip.AddrPort, params []byte) *peer {
-	p := x.w.peer(x.own(), to)
+// newPeer returns an association from an address that was not used before, yet to be set up.
+func (x *attackEnv) newPeer(to netip.AddrPort, params []byte) *peer {
+	p := x.w.newPeer(x.freshAddr(), to)
 	p.inits = params
 	x.peers = append(x.peers, p)
 	return p
 }
 
-// open sets an association up.
-func (x *scene) open(to netip.AddrPort, params []byte) (*peer, error) {
-	p := x.peer(to, params)
-	return p, p.connect()
+// openAssoc sets an association up.
+func (x *attackEnv) openAssoc(to netip.AddrPort, params []byte) (*peer, error) {
+	p := x.newPeer(to, params)
+	return p, p.connectAssoc()
 }
 
-// clear ends what the attack has left.
-func (x *scene) clear() {
+// clearAttack ends what the attack has left.
+func (x *attackEnv) clearAttack() {
 	for _, p := range x.peers {
-		p.abort()
+		p.abortAssoc()
 	}
 	x.peers = x.peers[:0]
 }
 
-// drop forgets an association that is over.
-func (x *scene) drop(p *peer) {
-	p.forget()
+// dropPeer forgets an association that is over.
+func (x *attackEnv) dropPeer(p *peer) {
+	p.stopReceiving()
 	for i := len(x.peers) - 1; i >= 0; i-- {
 		if x.peers[i] == p {
 			x.peers = append(x.peers[:i], x.peers[i+1:]...)
@@ -89,48 +89,48 @@ func (x *scene) drop(p *peer) {
 	}
 }
 
-// blind makes a step that sends a packet without an association.
-func blind(f func(x *scene, i int) error) func(*scene) (func(int) error, error) {
-	return func(x *scene) (func(int) error, error) {
+// withoutAssoc makes a step that sends a packet without an association.
+func withoutAssoc(f func(x *attackEnv, i int) error) func(*attackEnv) (func(int) error, error) {
+	return func(x *attackEnv) (func(int) error, error) {
 		return func(i int) error { return f(x, i) }, nil
 	}
 }
 
-// standing makes steps that all use one association, to the SCTP server and after its first
+// onOneAssoc makes steps that all use one association, to the SCTP server and after its first
 // message.
-func standing(first string, f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
-	return func(x *scene) (func(int) error, error) {
-		p, err := x.open(x.to(portSCTP), nil)
+func onOneAssoc(first string, f func(x *attackEnv, p *peer, i int) error) func(*attackEnv) (func(int) error, error) {
+	return func(x *attackEnv) (func(int) error, error) {
+		p, err := x.openAssoc(x.victimPort(portSCTP), nil)
 		if err != nil {
 			return nil, err
 		}
 		if first != "" {
-			if err := p.say(first); err != nil {
+			if err := p.sendMessage(first); err != nil {
 				return nil, err
 			}
 		}
 		return func(i int) error {
-			p.drain()
+			p.drainPackets()
 			return f(x, p, i)
 		}, nil
 	}
 }
 
-// again makes steps that each set an association up and have it ended by the victim.
-func again(f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
-	return blind(func(x *scene, i int) error {
-		p, err := x.open(x.to(portSCTP), nil)
+// onNewAssocs makes steps that each set an association up and have it ended by the victim.
+func onNewAssocs(f func(x *attackEnv, p *peer, i int) error) func(*attackEnv) (func(int) error, error) {
+	return withoutAssoc(func(x *attackEnv, i int) error {
+		p, err := x.openAssoc(x.victimPort(portSCTP), nil)
 		if err != nil {
 			return err
 		}
 		if err := f(x, p, i); err != nil {
 			return err
 		}
-		if _, err := p.wait(0xFF); err != errAborted {
-			p.abort()
+		if _, err := p.waitForChunk(0xFF); err != errAborted {
+			p.abortAssoc()
 			return fmt.Errorf("the association was not aborted: %w", err)
 		}
-		x.drop(p)
+		x.dropPeer(p)
 		return nil
 	})
 }

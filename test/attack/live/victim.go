@@ -54,9 +54,9 @@ type victim struct {
 	conns map[*sctp.Conn]bool // guarded by mu: that it serves
 	// guarded by mu: answers to HEARTBEATs that were taken for forged, on those that have ended
 	badAnswers uint64
-	release    chan struct{} // guarded by mu: closed for gates that are held to be let go
-	reached    *reach        // guarded by mu; nil: it has connected to nobody
-	held       chan struct{} // gets a value for each gate that is held
+	release    chan struct{}    // guarded by mu: closed for gates that are held to be let go
+	reached    *outgoingSession // guarded by mu; nil: it has connected to nobody
+	held       chan struct{}    // gets a value for each gate that is held
 }
 
 // victimStats is what the victim tells of itself.
@@ -112,21 +112,21 @@ func runVictim(f *family, kind string, memory int64) error {
 		if err != nil {
 			return err
 		}
-		go v.accept(l)
+		go v.acceptAssocs(l)
 	}
 	if v.cq, err = v.dev.CreateCQ(2 * maxSessions * 2 * queueLen); err != nil {
 		return err
 	}
-	go v.take()
+	go v.takeCompletions()
 	l, err := v.dev.Listen(portRDMA)
 	if err != nil {
 		return err
 	}
-	go v.sessions(l)
+	go v.serveRDMA(l)
 	return serveAgent(map[string]func(json.RawMessage) (any, error){
-		"stats": func(json.RawMessage) (any, error) { return v.stats(false) },
+		"stats": func(json.RawMessage) (any, error) { return v.snapshotStats(false) },
 		"settled": func(json.RawMessage) (any, error) {
-			return v.stats(true)
+			return v.snapshotStats(true)
 		},
 		"reset": func(json.RawMessage) (any, error) {
 			debug.FreeOSMemory()
@@ -140,13 +140,13 @@ func runVictim(f *family, kind string, memory int64) error {
 			return nil, err
 		},
 		"holds":  func(json.RawMessage) (any, error) { return v.dev.Transport().LongestHold(), nil },
-		"memory": func(json.RawMessage) (any, error) { return nil, v.memory.check() },
+		"memory": func(json.RawMessage) (any, error) { return nil, v.memory.checkMemory() },
 		"mtu": func(arg json.RawMessage) (any, error) {
 			var to netip.Addr
 			err := json.Unmarshal(arg, &to)
 			return v.link.MTU(f.victimAddr, to), err
 		},
-		"vacate":  func(json.RawMessage) (any, error) { v.vacate(f); return nil, nil },
+		"vacate":  func(json.RawMessage) (any, error) { v.dropAttackers(f); return nil, nil },
 		"release": func(json.RawMessage) (any, error) { v.letGo(); return nil, nil },
 		"held":    func(json.RawMessage) (any, error) { <-v.held; return nil, nil },
 		"reach": func(arg json.RawMessage) (any, error) {
@@ -154,24 +154,24 @@ func runVictim(f *family, kind string, memory int64) error {
 			if err := json.Unmarshal(arg, &to); err != nil {
 				return nil, err
 			}
-			return nil, v.reach(to)
+			return nil, v.connectTo(to)
 		},
 		"post": func(arg json.RawMessage) (any, error) {
 			var n int
 			err := json.Unmarshal(arg, &n)
-			v.reached.post(n)
+			v.reached.postMessages(n)
 			return nil, err
 		},
-		"completed": func(json.RawMessage) (any, error) { return v.reached.completed() },
-		"renew":     func(json.RawMessage) (any, error) { v.memory.renew(); return nil, nil },
+		"completed": func(json.RawMessage) (any, error) { return v.reached.takeCompletions() },
+		"renew":     func(json.RawMessage) (any, error) { v.memory.renewReceive(); return nil, nil },
 		"regions": func(json.RawMessage) (any, error) {
-			return v.memory.regions(), nil
+			return v.memory.knownSTags(), nil
 		},
 	})
 }
 
-// accept serves the associations of one port.
-func (v *victim) accept(l *sctp.Listener) {
+// acceptAssocs serves the associations of one port.
+func (v *victim) acceptAssocs(l *sctp.Listener) {
 	for {
 		c, err := l.Accept(context.Background())
 		if err != nil {
@@ -183,7 +183,7 @@ func (v *victim) accept(l *sctp.Listener) {
 		v.mu.Unlock()
 		go func() {
 			defer v.served.Add(-1)
-			v.serve(c)
+			v.serveAssoc(c)
 			<-c.Done()
 			c.Close() // what was received and not read goes
 			v.mu.Lock()
@@ -194,10 +194,10 @@ func (v *victim) accept(l *sctp.Listener) {
 	}
 }
 
-// vacate ends what there is with everybody but the honest client.
-func (v *victim) vacate(f *family) {
+// dropAttackers ends what there is with everybody but the honest client.
+func (v *victim) dropAttackers(f *family) {
 	v.letGo()
-	v.leave()
+	v.leaveOutgoing()
 	v.mu.Lock()
 	conns := slices.Collect(maps.Keys(v.conns))
 	v.mu.Unlock()
@@ -221,9 +221,9 @@ func (v *victim) letGo() {
 	v.release = make(chan struct{})
 }
 
-// hold keeps the gate of an association for as long as it may, as a program that computes under its
+// holdGate keeps the gate of an association for as long as it may, as a program that computes under its
 // Gate does.
-func (v *victim) hold(c *sctp.Conn) {
+func (v *victim) holdGate(c *sctp.Conn) {
 	runtime.LockOSThread() // whose time nobody else uses meanwhile
 	defer runtime.UnlockOSThread()
 	v.mu.Lock()
@@ -247,9 +247,9 @@ const (
 // plenty is what is sent without end.
 var plenty = make([]byte, messageLen)
 
-// serve reads until the association ends. Other first messages than those above are read like all
+// serveAssoc reads until the association ends. Other first messages than those above are read like all
 // that follow, and nothing is done with them.
-func (v *victim) serve(c *sctp.Conn) {
+func (v *victim) serveAssoc(c *sctp.Conn) {
 	b := make([]byte, 2048) // strangers do not have the program hold much
 	n, _, err := c.ReadMsg(b)
 	if err != nil {
@@ -263,7 +263,7 @@ func (v *victim) serve(c *sctp.Conn) {
 	case askStall:
 		return
 	case askHold:
-		v.hold(c)
+		v.holdGate(c)
 		return
 	case askEcho:
 		for err == nil {
@@ -285,13 +285,14 @@ func (v *victim) serve(c *sctp.Conn) {
 
 // checkFriend compares all messages of the honest client with what it sends, and answers each.
 func (v *victim) checkFriend(c *sctp.Conn) {
-	want, b := pattern(messageLen), make([]byte, 2*messageLen) // here, not on the stack of every goroutine that serves
+	// here, not on the stack of every goroutine that serves
+	want, b := flowPattern(messageLen), make([]byte, 2*messageLen)
 	for seq := uint64(0); ; seq++ {
 		n, _, err := c.ReadMsg(b)
 		if err != nil {
 			return
 		}
-		if stamp(want, seq); !bytes.Equal(b[:n], want) {
+		if stampSeq(want, seq); !bytes.Equal(b[:n], want) {
 			v.bad.Add(1)
 		}
 		if _, err := c.WriteMsg(want[:8], sctp.SendInfo{}); err != nil {
@@ -300,7 +301,7 @@ func (v *victim) checkFriend(c *sctp.Conn) {
 	}
 }
 
-func (v *victim) stats(collect bool) (*victimStats, error) {
+func (v *victim) snapshotStats(collect bool) (*victimStats, error) {
 	if collect {
 		runtime.GC()
 		runtime.GC() // what sync.Pool kept through the first one
@@ -348,9 +349,9 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 // queueLen is the depth of the queues of a QP.
 const queueLen = 8
 
-// take takes what the strangers' QPs complete, and the Device's events: what nobody takes is kept,
+// takeCompletions takes what the strangers' QPs complete, and the Device's events: what nobody takes is kept,
 // with what it is about.
-func (v *victim) take() {
+func (v *victim) takeCompletions() {
 	ctx := context.Background()
 	go func() {
 		for err := error(nil); err == nil; {
@@ -368,8 +369,8 @@ func (v *victim) take() {
 // maxSessions is how many sessions of strangers the program serves at a time.
 const maxSessions = 512
 
-// sessions serves the RDMA port.
-func (v *victim) sessions(l *rdma.Listener) {
+// serveRDMA serves the RDMA port.
+func (v *victim) serveRDMA(l *rdma.Listener) {
 	for {
 		req, err := l.Accept(context.Background())
 		if err != nil {
@@ -382,7 +383,7 @@ func (v *victim) sessions(l *rdma.Listener) {
 		}
 		go func() {
 			defer v.served.Add(-1)
-			if err := v.session(req); err != nil {
+			if err := v.serveSession(req); err != nil {
 				_ = req.Reject(nil) // unless it was accepted
 				fmt.Fprintln(os.Stderr, "victim:", err)
 			}
@@ -390,12 +391,12 @@ func (v *victim) sessions(l *rdma.Listener) {
 	}
 }
 
-// session serves one session until it ends. A stranger gets one receive; a friend needs none.
-func (v *victim) session(req *rdma.Request) error {
+// serveSession serves one session until it ends. A stranger gets one receive; a friend needs none.
+func (v *victim) serveSession(req *rdma.Request) error {
 	m := v.memory
 	pd, advert := m.strangers, m.advert
 	if string(req.PrivateData()) == askFriend {
-		pd, advert = m.friends, number(uint32(m.friend.STag()))
+		pd, advert = m.friends, uint32Octets(uint32(m.friend.STag()))
 	}
 	cq := v.cq
 	if pd == m.friends {

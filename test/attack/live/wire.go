@@ -28,25 +28,25 @@ type wireTap struct {
 	// header is what precedes SCTP in a packet, octets.
 	header int
 	rnd    *rand.Rand
-	seen   *record
-	rows   *rows
+	seen   *reactionLog
+	rows   *rowTracker
 
 	sent, octets atomic.Uint64 // IP packets, and their octets
-	sentAs       []moment      // packets, while it is not nil
+	sentAs       []sentPacket  // packets, while it is not nil
 
 	mu    sync.Mutex
 	peers map[netip.AddrPort]*peer // by own address and SCTP port
 }
 
-// moment is when a packet was sent, and what length that had which it, or the datagram in it,
+// sentPacket is when a packet was sent, and what length that had which it, or the datagram in it,
 // carried.
-type moment struct {
+type sentPacket struct {
 	at     time.Time
 	length int
 }
 
-// htons is for the protocol field of packet sockets.
-func htons(v uint16) uint16 { return v<<8 | v>>8 }
+// networkOrder is for the protocol field of packet sockets.
+func networkOrder(v uint16) uint16 { return v<<8 | v>>8 }
 
 // packetSocket opens a packet socket on a device of a namespace.
 func packetSocket(f *family, ns *netns.NS, device string) (fd, index int, err error) {
@@ -56,7 +56,7 @@ func packetSocket(f *family, ns *netns.NS, device string) (fd, index int, err er
 			return err
 		}
 		index = dev.Index
-		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(htons(f.ether)))
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(networkOrder(f.ether)))
 		if err != nil {
 			return err
 		}
@@ -68,13 +68,14 @@ func packetSocket(f *family, ns *netns.NS, device string) (fd, index int, err er
 			nil {
 			return err
 		}
-		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index})
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(f.ether), Ifindex: index})
 	})
 	return fd, index, err
 }
 
 // newWireTap opens the attacker's end: gateway is the hardware address of the victim's.
-func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *record) (*wireTap,
+func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *reactionLog) (
+	*wireTap,
 	error) {
 	fd, index, err := packetSocket(f, ns, device)
 	if err != nil {
@@ -82,18 +83,18 @@ func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr
 	}
 	w := &wireTap{fd: fd, udp: udp, seen: seen, rows: seen.rows, rnd: rand.New(rand.NewPCG(1, 2)),
 		peers: make(map[netip.AddrPort]*peer)}
-	w.to = unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index, Halen: 6}
+	w.to = unix.SockaddrLinklayer{Protocol: networkOrder(f.ether), Ifindex: index, Halen: 6}
 	copy(w.to.Addr[:], gateway)
-	w.header = len(w.carry(f.victimAddr, f.friendAddr, 0, nil))
+	w.header = len(w.carrySCTP(f.victimAddr, f.friendAddr, 0, nil))
 	return w, nil
 }
 
-// transmit sends one IP packet.
-func (w *wireTap) transmit(ip []byte) error {
+// sendIP sends one IP packet.
+func (w *wireTap) sendIP(ip []byte) error {
 	w.sent.Add(1)
 	w.octets.Add(uint64(len(ip)))
 	if w.sentAs != nil {
-		w.sentAs = append(w.sentAs, moment{time.Now(), len(ip) - w.header})
+		w.sentAs = append(w.sentAs, sentPacket{time.Now(), len(ip) - w.header})
 	}
 	if err := unix.Sendto(w.fd, ip, 0, &w.to); err != nil {
 		return fmt.Errorf("a packet of %d octets: %w", len(ip), err)
@@ -101,8 +102,8 @@ func (w *wireTap) transmit(ip []byte) error {
 	return nil
 }
 
-// build puts an IP header, and those between, in front of what they carry.
-func build(ls ...gopacket.SerializableLayer) []byte {
+// buildPacket puts an IP header, and those between, in front of what they carry.
+func buildPacket(ls ...gopacket.SerializableLayer) []byte {
 	buf := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
 		ls...); err != nil {
@@ -117,14 +118,14 @@ type ipHeader interface {
 	gopacket.SerializableLayer
 }
 
-func header(src, dst netip.Addr, proto layers.IPProtocol) ipHeader {
+func ipHeaderOf(src, dst netip.Addr, proto layers.IPProtocol) ipHeader {
 	if src.Is6() {
 		return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
 	}
-	return header4(src, dst, proto)
+	return ipv4Header(src, dst, proto)
 }
 
-func header4(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
+func ipv4Header(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
 	return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(),
 		Flags: layers.IPv4DontFragment}
 }
@@ -132,94 +133,96 @@ func header4(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
 // encapPort is where the victim takes SCTP in UDP, and where all of it comes from.
 const encapPort = 9899
 
-// carry makes the IP packet that carries an SCTP packet.
-func (w *wireTap) carry(src, dst netip.Addr, from uint16, sctp []byte) []byte {
-	w.rows.sends(sctp)
+// carrySCTP makes the IP packet that carries an SCTP packet.
+func (w *wireTap) carrySCTP(src, dst netip.Addr, from uint16, sctp []byte) []byte {
+	w.rows.noteSource(sctp)
 	if w.udp {
-		return datagram(src, dst, from, sctp)
+		return udpDatagram(src, dst, from, sctp)
 	}
-	return build(header(src, dst, layers.IPProtocolSCTP), gopacket.Payload(sctp))
+	return buildPacket(ipHeaderOf(src, dst, layers.IPProtocolSCTP), gopacket.Payload(sctp))
 }
 
-// datagram is one of UDP to the encapsulation port.
-func datagram(src, dst netip.Addr, from uint16, payload []byte) []byte {
-	ip, u := header(src, dst, layers.IPProtocolUDP), &layers.UDP{SrcPort: layers.UDPPort(from), DstPort: encapPort}
+// udpDatagram is one of UDP to the encapsulation port.
+func udpDatagram(src, dst netip.Addr, from uint16, payload []byte) []byte {
+	ip, u := ipHeaderOf(src, dst, layers.IPProtocolUDP), &layers.UDP{SrcPort: layers.UDPPort(from), DstPort: encapPort}
 	if err := u.SetNetworkLayerForChecksum(ip); err != nil {
 		panic(err)
 	}
-	b := build(ip, u, gopacket.Payload(payload))
+	b := buildPacket(ip, u, gopacket.Payload(payload))
 	if u.Checksum == 0 { // it is sent as its other zero: over IPv6 it must not be left out
 		binary.BigEndian.PutUint16(b[len(b)-len(payload)-2:], 0xFFFF)
 	}
 	return b
 }
 
-// sctp sends an SCTP packet with a right checksum.
-func (w *wireTap) sctp(src, dst netip.AddrPort, tag uint32, chunks []byte) error {
-	return w.transmit(w.carry(src.Addr(), dst.Addr(), encapPort, packet(src.Port(), dst.Port(), tag, chunks)))
+// sendSCTP sends an SCTP packet with a right checksum.
+func (w *wireTap) sendSCTP(src, dst netip.AddrPort, tag uint32, chunks []byte) error {
+	return w.sendIP(w.carrySCTP(src.Addr(), dst.Addr(), encapPort, sctpPacket(src.Port(), dst.Port(), tag, chunks)))
 }
 
-// packet is an SCTP packet with a right checksum.
-func packet(src, dst uint16, tag uint32, chunks []byte) []byte {
+// sctpPacket is an SCTP packet with a right checksum.
+func sctpPacket(src, dst uint16, tag uint32, chunks []byte) []byte {
 	b := append(wire.AppendHeader(make([]byte, 0, wire.CommonHeaderLen+len(chunks)), src, dst, tag), chunks...)
 	wire.PutChecksum(b, wire.ChecksumBytes(b))
 	return b
 }
 
-// fragments sends an IP packet in fragments of at most 1500 octets.
-func (w *wireTap) fragments(src, dst netip.Addr, payload []byte) error {
+// sendFragments sends an IP packet in fragments of at most 1500 octets.
+func (w *wireTap) sendFragments(src, dst netip.Addr, payload []byte) error {
 	const most = 1448 // a multiple of 8 that leaves room for the headers of IPv6
 	id := w.rnd.Uint32()
-	w.rows.sends(payload)
+	w.rows.noteSource(payload)
 	for at := 0; at < len(payload); at += most {
 		end := min(at+most, len(payload))
-		if err := w.transmit(fragment(src, dst, id, at, end < len(payload), payload[at:end])); err != nil {
+		if err := w.sendIP(ipFragment(src, dst, id, at, end < len(payload), payload[at:end])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it (RFC
+// ipFragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it (RFC
 // 8200 section 4.5).
-func fragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) []byte {
+func ipFragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) []byte {
 	if src.Is6() {
 		b := binary.BigEndian.AppendUint16([]byte{byte(layers.IPProtocolSCTP), 0}, uint16(at))
 		if more {
 			b[3]++
 		}
 		b = binary.BigEndian.AppendUint32(b, id)
-		return build(header(src, dst, layers.IPProtocolIPv6Fragment), gopacket.Payload(append(b, piece...)))
+		return buildPacket(ipHeaderOf(src, dst, layers.IPProtocolIPv6Fragment), gopacket.Payload(append(b, piece...)))
 	}
-	ip := header4(src, dst, layers.IPProtocolSCTP)
+	ip := ipv4Header(src, dst, layers.IPProtocolSCTP)
 	ip.Flags, ip.Id, ip.FragOffset = 0, uint16(id), uint16(at/8)
 	if more {
 		ip.Flags = layers.IPv4MoreFragments
 	}
-	return build(ip, gopacket.Payload(piece))
+	return buildPacket(ip, gopacket.Payload(piece))
 }
 
-// icmp sends an ICMP report about a packet that the victim is to have sent to remote.
-func (w *wireTap) icmp(from netip.Addr, victim, remote netip.AddrPort, t trouble, mtu uint32, tag uint32) error {
+// sendICMP sends an ICMP report about a packet that the victim is to have sent to remote.
+func (w *wireTap) sendICMP(from netip.Addr, victim, remote netip.AddrPort, t icmpError, mtu uint32, tag uint32) error {
 	head := binary.BigEndian.AppendUint32(
 		binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, victim.Port()), remote.Port()), tag)
-	quoted := w.carry(victim.Addr(), remote.Addr(), encapPort, append(head, 0, 0, 0, 0, byte(wire.ChunkSack), 0, 0, 16))
+	quoted := w.carrySCTP(victim.Addr(), remote.Addr(), encapPort,
+		append(head, 0, 0, 0, 0, byte(wire.ChunkSack), 0, 0, 16))
 	if from.Is4() {
 		msg := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(t.typ, t.code), Seq: uint16(mtu)}
-		return w.transmit(build(header(from, victim.Addr(), layers.IPProtocolICMPv4), msg, gopacket.Payload(quoted)))
+		return w.sendIP(buildPacket(ipHeaderOf(from, victim.Addr(), layers.IPProtocolICMPv4), msg,
+			gopacket.Payload(quoted)))
 	}
-	ip, msg := header(from, victim.Addr(), layers.IPProtocolICMPv6),
+	ip, msg := ipHeaderOf(from, victim.Addr(), layers.IPProtocolICMPv6),
 		&layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(t.typ, t.code)}
 	if err := msg.SetNetworkLayerForChecksum(ip); err != nil {
 		panic(err)
 	}
-	return w.transmit(build(ip, msg, gopacket.Payload(append(number(mtu|t.pointer), quoted...))))
+	return w.sendIP(buildPacket(ip, msg, gopacket.Payload(append(uint32Octets(mtu|t.pointer), quoted...))))
 }
 
-// read takes in what the victim sends to the attacker and to the innocent, until done is closed.
-func (w *wireTap) read(done <-chan struct{}) {
-	each(w.fd, done, func(ip []byte) {
-		src, dst, sctp := w.seen.note(ip, w.udp)
+// readPackets takes in what the victim sends to the attacker and to the innocent, until done is closed.
+func (w *wireTap) readPackets(done <-chan struct{}) {
+	forEachPacket(w.fd, done, func(ip []byte) {
+		src, dst, sctp := w.seen.noteIPPacket(ip, w.udp)
 		if sctp == nil {
 			return
 		}
@@ -227,13 +230,13 @@ func (w *wireTap) read(done <-chan struct{}) {
 		p := w.peers[netip.AddrPortFrom(dst, binary.BigEndian.Uint16(sctp[2:]))]
 		w.mu.Unlock()
 		if p != nil {
-			p.arrive(src, append([]byte(nil), sctp...))
+			p.handlePacket(src, append([]byte(nil), sctp...))
 		}
 	})
 }
 
-// each calls f for each IP packet that comes in, until done is closed.
-func each(fd int, done <-chan struct{}, f func(ip []byte)) {
+// forEachPacket calls f for each IP packet that comes in, until done is closed.
+func forEachPacket(fd int, done <-chan struct{}, f func(ip []byte)) {
 	b := make([]byte, 1<<16)
 	for {
 		select {

@@ -14,9 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// bystander is a queue pair of the victim that has nothing to do with the attacks: it answers each
+// honestQP is a queue pair of the victim that has nothing to do with the attacks: it answers each
 // Send by the same octets, and somebody checks the answers, all the time.
-type bystander struct {
+type honestQP struct {
 	name  string
 	beat  chan struct{} // offered after each round
 	broke chan error
@@ -24,8 +24,8 @@ type bystander struct {
 
 const pingLen = 48
 
-func newBystander(name string, round func(i uint32, ping []byte) ([]byte, error)) *bystander {
-	b := &bystander{name: name, beat: make(chan struct{}), broke: make(chan error, 1)}
+func newBystander(name string, round func(i uint32, ping []byte) ([]byte, error)) *honestQP {
+	b := &honestQP{name: name, beat: make(chan struct{}), broke: make(chan error, 1)}
 	go func() {
 		ping := make([]byte, pingLen)
 		for i := uint32(1); ; i++ {
@@ -50,7 +50,7 @@ func newBystander(name string, round func(i uint32, ping []byte) ([]byte, error)
 }
 
 // goesOn waits for a round that began after the call.
-func (b *bystander) goesOn(t testing.TB) {
+func (b *honestQP) goesOn(t testing.TB) {
 	t.Helper()
 	for range 2 {
 		select {
@@ -58,14 +58,14 @@ func (b *bystander) goesOn(t testing.TB) {
 		case err := <-b.broke:
 			b.broke <- err
 			t.Fatalf("%s: %v", b.name, err)
-		case <-deadline(t).Done():
+		case <-deadlineCtx(t).Done():
 			t.Fatalf("%s has stopped", b.name)
 		}
 	}
 }
 
-// echo serves a bystander at the victim until its QP ends.
-func echo(ctx context.Context, qp *rdma.QP, cq *rdma.CQ, mr *rdma.MR, buf []byte) error {
+// serveEcho serves a bystander at the victim until its QP ends.
+func serveEcho(ctx context.Context, qp *rdma.QP, cq *rdma.CQ, mr *rdma.MR, buf []byte) error {
 	for ctx.Err() == nil {
 		var wcs [8]rdma.WC
 		n, err := cq.Poll(wcs[:])
@@ -95,7 +95,7 @@ func echo(ctx context.Context, qp *rdma.QP, cq *rdma.CQ, mr *rdma.MR, buf []byte
 }
 
 // echoQP makes a QP that echo serves, and serves it.
-func (l *lab) echoQP(t *testing.T) *rdma.QP {
+func (l *attackLab) echoQP(t *testing.T) *rdma.QP {
 	t.Helper()
 	pd := l.b.AllocPD()
 	cq := must(l.b.CreateCQ(1024))
@@ -105,12 +105,12 @@ func (l *lab) echoQP(t *testing.T) *rdma.QP {
 	if err := qp.PostRecv(&rdma.RecvWR{SGL: []rdma.SGE{mr.SGE(0, len(buf))}}); err != nil {
 		t.Fatal(err)
 	}
-	go echo(l.ctx, qp, cq, mr, buf) // what goes wrong here, the other end notices
+	go serveEcho(l.ctx, qp, cq, mr, buf) // what goes wrong here, the other end notices
 	return qp
 }
 
 // farBystander is a QP of an honest program on an association of its own.
-func (l *lab) farBystander(t *testing.T) *bystander {
+func (l *attackLab) farBystander(t *testing.T) *honestQP {
 	t.Helper()
 	served := l.echoQP(t)
 	pd := l.a.AllocPD()
@@ -160,15 +160,15 @@ func (l *lab) farBystander(t *testing.T) *bystander {
 
 // nearBystander is a QP on the association that the attacks come from: its peer is made by hand
 // too, and for once behaves.
-func (l *lab) nearBystander(t *testing.T) *bystander {
+func (l *attackLab) nearBystander(t *testing.T) *honestQP {
 	t.Helper()
-	s := l.c.fresh(t)
-	s.control(fnInitiate, nil)
+	s := l.c.freshSession(t)
+	s.sendControl(fnInitiate, nil)
 	req := must(l.l.Accept(l.ctx))
 	if err := req.Accept(l.echoQP(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := s.next(l.ctx); !ok || !m.isControl(fnAccept) {
+	if m, ok := s.nextMessage(l.ctx); !ok || !m.isControl(fnAccept) {
 		t.Fatalf("the Initiate is answered by %v", m)
 	}
 	return newBystander("the queue pair on the same association", func(i uint32, ping []byte) ([]byte, error) {
@@ -178,7 +178,7 @@ func (l *lab) nearBystander(t *testing.T) *bystander {
 			return nil, err
 		}
 		select {
-		case m := <-s.c.box(s.stream):
+		case m := <-s.c.streamBox(s.stream):
 			v := ddp.UntaggedView(m.data[2:])
 			if _, op := rdmap.SplitControl(m.data[3]); m.ppid != ddpadapt.PPIDSegment || op != rdmap.OpSend ||
 				v.MSN() != i {

@@ -47,21 +47,21 @@ var seen struct {
 	names map[string]bool
 }
 
-// counted checks that the victim has counted the fault. What has increased since the last look is
+// checkCounted checks that the victim has counted the fault. What has increased since the last look is
 // to be claimed by one check each.
-func (o terminated) counted(x *target) {
+func (o terminated) checkCounted(x *target) {
 	x.t.Helper()
 	name := counterOf(o)
-	before, now := x.lab.faults, x.b.Stats().Faults
-	x.lab.faults = now
+	before, now := x.attackLab.faults, x.b.Stats().Faults
+	x.attackLab.faults = now
 	old := map[string]uint64{}
 	counters.Each(before, func(name string, v uint64) { old[name] = v })
-	counters.Each(now, func(name string, v uint64) { x.lab.unclaimed[name] += int(v - old[name]) })
-	if x.lab.unclaimed[name] == 0 {
+	counters.Each(now, func(name string, v uint64) { x.attackLab.unclaimed[name] += int(v - old[name]) })
+	if x.attackLab.unclaimed[name] == 0 {
 		x.t.Errorf("%+v is not counted as %q: %+v", o, name, now)
 		return
 	}
-	x.lab.unclaimed[name]--
+	x.attackLab.unclaimed[name]--
 	seen.Lock()
 	seen.names[name] = true
 	seen.Unlock()

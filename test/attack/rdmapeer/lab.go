@@ -50,8 +50,8 @@ const (
 	spare   = 12                  // goroutines that may run beside those that always do
 )
 
-// deadline keeps a broken test from hanging; no test waits for it.
-func deadline(t testing.TB) context.Context {
+// deadlineCtx keeps a broken test from hanging; no test waits for it.
+func deadlineCtx(t testing.TB) context.Context {
 	c, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return c
@@ -64,19 +64,19 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lab is the hostile host a, from which an honest program runs too, and the victim b.
-type lab struct {
+// attackLab is the hostile host a, from which an honest program runs too, and the victim b.
+type attackLab struct {
 	ctx  context.Context
 	a, b *rdma.Device
 	l    *rdma.Listener
 	addr netip.AddrPort
-	c    *carrier // the association that most attacks come from
+	c    *hostileAssoc // the association that most attacks come from
 
 	arena, pattern []byte
 	secrets        map[uint64]struct{} // all runs of 8 octets that no peer may see
 	leaked         chan []byte
 
-	near, far  *bystander
+	near, far  *honestQP
 	goroutines int
 	heap       uint64
 	requests   uint32
@@ -85,12 +85,12 @@ type lab struct {
 	unclaimed map[string]int // those that no check was about yet
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t *testing.T) *attackLab {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := &rdma.Config{Limits: rdma.Limits{MaxPending: limits, MaxStreams: streams}}
-	l := &lab{ctx: ctx, a: must(rdma.NewDevice(la, cfg)), b: must(rdma.NewDevice(lb, cfg)),
+	l := &attackLab{ctx: ctx, a: must(rdma.NewDevice(la, cfg)), b: must(rdma.NewDevice(lb, cfg)),
 		leaked: make(chan []byte, 1), unclaimed: make(map[string]int)}
 	l.l = must(l.b.Listen(rdma.DefaultPort))
 	l.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), rdma.DefaultPort)
@@ -99,17 +99,17 @@ func newLab(t *testing.T) *lab {
 		l.a.Close()
 		l.b.Close()
 	})
-	l.fill()
-	l.c = must(l.dial(t, sctp.Config{}, 1024))
+	l.fillArena()
+	l.c = must(l.dialVictim(t, sctp.Config{}, 1024))
 	l.far = l.farBystander(t)
 	l.near = l.nearBystander(t)
-	l.goroutines, l.heap = runtime.NumGoroutine(), heap()
-	t.Cleanup(func() { l.bounded(t) })
+	l.goroutines, l.heap = runtime.NumGoroutine(), liveHeap()
+	t.Cleanup(func() { l.checkBounded(t) })
 	return l
 }
 
-// fill makes the arena and the list of its secrets.
-func (l *lab) fill() {
+// fillArena makes the arena and the list of its secrets.
+func (l *attackLab) fillArena() {
 	words := make([]uint64, pages*pageLen/8) // so that it is aligned for atomics
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range words {
@@ -135,8 +135,8 @@ func (l *lab) fill() {
 	}
 }
 
-// spy looks for secrets in what the victim sent.
-func (l *lab) spy(b []byte) {
+// findSecrets looks for secrets in what the victim sent.
+func (l *attackLab) findSecrets(b []byte) {
 	for i := 0; i+8 <= len(b); i++ {
 		if _, ok := l.secrets[binary.BigEndian.Uint64(b[i:])]; ok {
 			select {
@@ -147,9 +147,9 @@ func (l *lab) spy(b []byte) {
 	}
 }
 
-// dial sets an association up with the victim. depth is how many messages of a stream are read
+// dialVictim sets an association up with the victim. depth is how many messages of a stream are read
 // ahead.
-func (l *lab) dial(t testing.TB, cfg sctp.Config, depth int) (*carrier, error) {
+func (l *attackLab) dialVictim(t testing.TB, cfg sctp.Config, depth int) (*hostileAssoc, error) {
 	t.Helper()
 	if cfg.Adaptation == nil {
 		ddp := uint32(ddpadapt.AdaptationDDP)
@@ -162,18 +162,18 @@ func (l *lab) dial(t testing.TB, cfg sctp.Config, depth int) (*carrier, error) {
 		cfg.InStreams = streams
 	}
 	cfg.SackDelay = time.Millisecond
-	conn, err := l.a.Transport().Dial(deadline(t), l.addr, &cfg)
+	conn, err := l.a.Transport().Dial(deadlineCtx(t), l.addr, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	return newCarrier(conn, depth, l.spy), nil
+	return newCarrier(conn, depth, l.findSecrets), nil
 }
 
-// page returns one page of the arena.
-func (l *lab) page(i int) []byte { return l.arena[i*pageLen : (i+1)*pageLen] }
+// arenaPage returns one page of the arena.
+func (l *attackLab) arenaPage(i int) []byte { return l.arena[i*pageLen : (i+1)*pageLen] }
 
-// unhurt checks what must hold after each attack: the memory, and the other queue pairs.
-func (l *lab) unhurt(t testing.TB, want []byte) {
+// checkUnhurt checks what must hold after each attack: the memory, and the other queue pairs.
+func (l *attackLab) checkUnhurt(t testing.TB, want []byte) {
 	t.Helper()
 	for i := range want {
 		if l.arena[i] != want[i] {
@@ -193,27 +193,27 @@ func (l *lab) unhurt(t testing.TB, want []byte) {
 	}
 }
 
-// bounded checks that the attacks have not made the process grow. Both hosts are in it.
-func (l *lab) bounded(t testing.TB) {
+// checkBounded checks that the attacks have not made the process grow. Both hosts are in it.
+func (l *attackLab) checkBounded(t testing.TB) {
 	t.Helper()
-	if h := heap(); h > l.heap+bound {
+	if h := liveHeap(); h > l.heap+bound {
 		t.Errorf("%d octets in use, %d before", h, l.heap)
 	}
 }
 
-func heap() uint64 {
+func liveHeap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// request waits for the program to be asked for the session that carries this private data. Others
+// awaitRequest waits for the program to be asked for the session that carries this private data. Others
 // that were asked for before, by associations that are gone, are skipped.
-func (l *lab) request(t testing.TB, private []byte) *rdma.Request {
+func (l *attackLab) awaitRequest(t testing.TB, private []byte) *rdma.Request {
 	t.Helper()
 	for {
-		req, err := l.l.Accept(deadline(t))
+		req, err := l.l.Accept(deadlineCtx(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,8 +223,8 @@ func (l *lab) request(t testing.TB, private []byte) *rdma.Request {
 	}
 }
 
-// aborted tells whether an association was ended by the victim's ABORT.
-func aborted(err error) bool {
+// wasAborted tells whether an association was ended by the victim's ABORT.
+func wasAborted(err error) bool {
 	e, ok := err.(*assoc.AbortError)
 	return ok && e.ByPeer
 }

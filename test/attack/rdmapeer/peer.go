@@ -45,28 +45,30 @@ type message struct {
 	data      []byte
 }
 
-// ssn returns the DDP-SSN.
-func (m message) ssn() uint16 { return binary.BigEndian.Uint16(m.data) }
+// ddpSSN returns the DDP-SSN.
+func (m message) ddpSSN() uint16 { return binary.BigEndian.Uint16(m.data) }
 
 // isControl tells whether the message is a session control message with this function code.
 func (m message) isControl(fn uint16) bool {
 	return m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 && binary.BigEndian.Uint16(m.data[2:]) == fn
 }
 
-// refuses tells whether the message is the Session Terminate that answers what came on a stream
+// isRefusal tells whether the message is the Session Terminate that answers what came on a stream
 // without a session.
-func (m message) refuses() bool { return m.isControl(fnTerminate) && m.ssn() == 0 && len(m.data) == 4 }
+func (m message) isRefusal() bool {
+	return m.isControl(fnTerminate) && m.ddpSSN() == 0 && len(m.data) == 4
+}
 
 func (m message) String() string {
 	if m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 {
-		return fmt.Sprintf("control message %d, DDP-SSN %d, %d octets", m.data[3], m.ssn(), len(m.data))
+		return fmt.Sprintf("control message %d, DDP-SSN %d, %d octets", m.data[3], m.ddpSSN(), len(m.data))
 	}
 	return fmt.Sprintf("PPID %d, %x", m.ppid, m.data[:min(len(m.data), 32)])
 }
 
-// carrier is an association of the hostile host. SCTP carries what the attacks make by hand and
+// hostileAssoc is an association of the hostile host. SCTP carries what the attacks make by hand and
 // adds nothing.
-type carrier struct {
+type hostileAssoc struct {
 	conn  *sctp.Conn
 	spy   func([]byte) // sees all that comes
 	depth int          // messages of a stream that wait before no more are read
@@ -78,13 +80,13 @@ type carrier struct {
 
 const maxMessage = 1 << 16
 
-func newCarrier(conn *sctp.Conn, depth int, spy func([]byte)) *carrier {
-	c := &carrier{conn: conn, spy: spy, depth: depth, boxes: make(map[uint16]chan message)}
-	go c.read()
+func newCarrier(conn *sctp.Conn, depth int, spy func([]byte)) *hostileAssoc {
+	c := &hostileAssoc{conn: conn, spy: spy, depth: depth, boxes: make(map[uint16]chan message)}
+	go c.readLoop()
 	return c
 }
 
-func (c *carrier) read() {
+func (c *hostileAssoc) readLoop() {
 	b := make([]byte, maxMessage)
 	for {
 		n, info, err := c.conn.ReadMsg(b)
@@ -94,14 +96,14 @@ func (c *carrier) read() {
 		m := message{info.Stream, info.PPID, info.Unordered, append([]byte(nil), b[:n]...)}
 		c.spy(m.data)
 		select {
-		case c.box(m.stream) <- m:
+		case c.streamBox(m.stream) <- m:
 		case <-c.conn.Done():
 			return
 		}
 	}
 }
 
-func (c *carrier) box(stream uint16) chan message {
+func (c *hostileAssoc) streamBox(stream uint16) chan message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.boxes[stream]
@@ -116,7 +118,7 @@ func (c *carrier) box(stream uint16) chan message {
 // would send next; an attack changes them at will.
 type session struct {
 	t      testing.TB
-	c      *carrier
+	c      *hostileAssoc
 	stream uint16
 	ssn    uint16    // DDP-SSN of the next message
 	msn    [4]uint32 // of the next message to each queue
@@ -126,8 +128,8 @@ type session struct {
 	early map[uint16]message
 }
 
-// fresh returns a session on a stream that was never used.
-func (c *carrier) fresh(t testing.TB) *session {
+// freshSession returns a session on a stream that was never used.
+func (c *hostileAssoc) freshSession(t testing.TB) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &session{t: t, c: c, stream: c.used, msn: [4]uint32{1, 1, 1, 1}, early: make(map[uint16]message)}
@@ -135,8 +137,8 @@ func (c *carrier) fresh(t testing.TB) *session {
 	return s
 }
 
-// raw sends a message as it is.
-func (s *session) raw(info sctp.SendInfo, b []byte) {
+// sendRaw sends a message as it is.
+func (s *session) sendRaw(info sctp.SendInfo, b []byte) {
 	s.t.Helper()
 	info.Stream = s.stream
 	if _, err := s.c.conn.WriteMsg(b, info); err != nil {
@@ -144,8 +146,8 @@ func (s *session) raw(info sctp.SendInfo, b []byte) {
 	}
 }
 
-// segment sends a DDP segment in its turn.
-func (s *session) segment(seg []byte) {
+// sendSegment sends a DDP segment in its turn.
+func (s *session) sendSegment(seg []byte) {
 	s.t.Helper()
 	s.segmentAs(s.ssn, seg)
 	s.ssn++
@@ -155,11 +157,11 @@ func (s *session) segment(seg []byte) {
 func (s *session) segmentAs(ssn uint16, seg []byte) {
 	s.t.Helper()
 	s.last = seg
-	s.raw(sctp.SendInfo{PPID: ddpadapt.PPIDSegment, Unordered: true}, numbered(ssn, seg))
+	s.sendRaw(sctp.SendInfo{PPID: ddpadapt.PPIDSegment, Unordered: true}, numbered(ssn, seg))
 }
 
-// control sends a session control message in its turn.
-func (s *session) control(fn uint16, private []byte) {
+// sendControl sends a session control message in its turn.
+func (s *session) sendControl(fn uint16, private []byte) {
 	s.t.Helper()
 	s.controlAs(s.ssn, fn, private)
 	s.ssn++
@@ -167,12 +169,12 @@ func (s *session) control(fn uint16, private []byte) {
 
 func (s *session) controlAs(ssn, fn uint16, private []byte) {
 	s.t.Helper()
-	s.raw(sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true},
+	s.sendRaw(sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true},
 		forge.Control(ssn, fn, private))
 }
 
-// next returns the victim's next message in the order of DDP-SSNs, each of which must be used once.
-func (s *session) next(ctx context.Context) (message, bool) {
+// nextMessage returns the victim's next message in the order of DDP-SSNs, each of which must be used once.
+func (s *session) nextMessage(ctx context.Context) (message, bool) {
 	s.t.Helper()
 	for {
 		if m, ok := s.early[s.in]; ok {
@@ -181,14 +183,14 @@ func (s *session) next(ctx context.Context) (message, bool) {
 			return m, true
 		}
 		select {
-		case m := <-s.c.box(s.stream):
+		case m := <-s.c.streamBox(s.stream):
 			switch {
 			case len(m.data) < 2 || !m.unordered || m.ppid != ddpadapt.PPIDSegment && m.ppid != ddpadapt.PPIDControl:
 				s.t.Fatalf("the victim sent PPID %d, unordered %v, %x", m.ppid, m.unordered, m.data)
-			case m.ssn() < s.in || s.early[m.ssn()].data != nil:
-				s.t.Fatalf("the victim used DDP-SSN %d twice: %v", m.ssn(), m)
+			case m.ddpSSN() < s.in || s.early[m.ddpSSN()].data != nil:
+				s.t.Fatalf("the victim used DDP-SSN %d twice: %v", m.ddpSSN(), m)
 			}
-			s.early[m.ssn()] = m
+			s.early[m.ddpSSN()] = m
 		case <-s.c.conn.Done():
 			return message{}, false
 		case <-ctx.Done():
@@ -197,14 +199,14 @@ func (s *session) next(ctx context.Context) (message, bool) {
 	}
 }
 
-// unread gives the message that next returned last back to it.
-func (s *session) unread(m message) {
+// unreadMessage gives the message that next returned last back to it.
+func (s *session) unreadMessage(m message) {
 	s.in--
 	s.early[s.in] = m
 }
 
-// serve has the victim connect to us, and makes the session that it opens the one of x.
-func (l *lab) serve(x *target) <-chan error {
+// serveVictim has the victim connect to us, and makes the session that it opens the one of x.
+func (l *attackLab) serveVictim(x *target) <-chan error {
 	x.t.Helper()
 	one := uint32(ddpadapt.AdaptationDDP)
 	server := must(l.a.Transport().Listen(0, &sctp.Config{Adaptation: &one, OutStreams: streams, InStreams: streams}))
@@ -212,13 +214,13 @@ func (l *lab) serve(x *target) <-chan error {
 	to := netip.AddrPortFrom(server.Addr().(sctp.Addr).Addr(), server.Port())
 	connected := make(chan error, 1)
 	go func() {
-		_, err := x.qp.Connect(deadline(x.t), to, []byte("hello"))
+		_, err := x.qp.Connect(deadlineCtx(x.t), to, []byte("hello"))
 		connected <- err
 	}()
-	conn := must(server.Accept(deadline(x.t)))
+	conn := must(server.Accept(deadlineCtx(x.t)))
 	x.t.Cleanup(func() { conn.Abort("") })
-	x.session = newCarrier(conn, 64, l.spy).fresh(x.t)
-	if m := x.message(); !m.isControl(fnInitiate) && !m.isControl(fnEnhancedInitiate) {
+	x.session = newCarrier(conn, 64, l.findSecrets).freshSession(x.t)
+	if m := x.victimMessage(); !m.isControl(fnInitiate) && !m.isControl(fnEnhancedInitiate) {
 		x.t.Fatalf("the victim asks by %v", m)
 	}
 	return connected

@@ -48,7 +48,7 @@ const recvLen = 64 // octets of each receive, from the beginning of pageLocal on
 
 // target is the queue pair that a row attacks, with all that belongs to it.
 type target struct {
-	*lab
+	*attackLab
 	*session
 	t testing.TB
 
@@ -65,44 +65,44 @@ type target struct {
 	culprit []byte // segment that a Terminate must quote; nil: the last one sent; anyOf: one of those sent
 }
 
-// run carries the rows out, one after the other, on the same victim.
-func run(t *testing.T, rows []attack) {
+// runAttacks carries the rows out, one after the other, on the same victim.
+func runAttacks(t *testing.T, rows []attack) {
 	l := newLab(t)
 	for i := range rows {
 		a := &rows[i]
 		t.Run(a.name, func(t *testing.T) {
-			x := l.aim(t, &a.with)
+			x := l.newTarget(t, &a.with)
 			a.do(x)
-			a.want.check(x, a.good)
-			l.unhurt(t, x.want)
+			a.want.checkOutcome(x, a.good)
+			l.checkUnhurt(t, x.want)
 		})
 	}
 }
 
-// aim prepares a target.
-func (l *lab) aim(t testing.TB, with *setup) *target {
+// newTarget prepares a target.
+func (l *attackLab) newTarget(t testing.TB, with *setup) *target {
 	t.Helper()
 	copy(l.arena, l.pattern)
-	x := &target{lab: l, t: t, want: bytes.Clone(l.pattern), pd: l.b.AllocPD(), cq: must(l.b.CreateCQ(256))}
+	x := &target{attackLab: l, t: t, want: bytes.Clone(l.pattern), pd: l.b.AllocPD(), cq: must(l.b.CreateCQ(256))}
 	cfg := rdma.QPConfig{PD: x.pd, SendCQ: x.cq, RecvCQ: x.cq, MaxSend: 16, MaxRecv: 16, IRD: 2}
 	x.other = must(l.b.CreateQP(&cfg))
 	if with.qp != nil {
 		with.qp(&cfg)
 	}
 	x.qp, x.cq = must(l.b.CreateQP(&cfg)), cfg.RecvCQ
-	x.register()
+	x.registerRegions()
 	if with.memory != nil {
 		with.memory(x)
 	}
-	for i := range max(with.recvs, 0) + btoi(with.recvs == 0) {
-		x.receive(uint64(i))
+	for i := range max(with.recvs, 0) + boolToInt(with.recvs == 0) {
+		x.postReceive(uint64(i))
 	}
 	c := l.c
 	if with.own != nil {
-		c = must(l.dial(t, *with.own, max(with.depth, 1024*btoi(with.depth == 0))))
+		c = must(l.dialVictim(t, *with.own, max(with.depth, 1024*boolToInt(with.depth == 0))))
 		t.Cleanup(func() { c.conn.Abort("") })
 	}
-	x.session = c.fresh(t)
+	x.session = c.freshSession(t)
 	t.Cleanup(func() {
 		x.qp.Close()
 		x.other.Close()
@@ -114,30 +114,30 @@ func (l *lab) aim(t testing.TB, with *setup) *target {
 	if with.state < closed {
 		l.requests++
 		id := binary.BigEndian.AppendUint32(nil, l.requests)
-		x.control(fnInitiate, id)
-		x.req = l.request(t, id)
+		x.sendControl(fnInitiate, id)
+		x.req = l.awaitRequest(t, id)
 	}
 	if with.state == open {
-		x.accept()
+		x.acceptSession()
 	}
 	return x
 }
 
-func btoi(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// register makes the regions.
-func (x *target) register() {
+// registerRegions makes the regions.
+func (x *target) registerRegions() {
 	const all = rdma.RemoteRead | rdma.RemoteWrite | rdma.RemoteAtomic
 	reg := func(pd *rdma.PD, page int, access rdma.Access, opts rdma.RegionOptions) *rdma.MR {
 		if opts.Base == 0 {
 			opts.Base = base
 		}
-		return must(pd.Register(x.page(page), access, &opts))
+		return must(pd.Register(x.arenaPage(page), access, &opts))
 	}
 	x.rw = reg(x.pd, pageRW, rdma.RemoteRead|rdma.RemoteWrite, rdma.RegionOptions{})
 	x.ro = reg(x.pd, pageRO, rdma.RemoteRead, rdma.RegionOptions{})
@@ -157,8 +157,8 @@ func (x *target) register() {
 	x.big = must(x.pd.Register(x.arena[pageBig*pageLen:], rdma.RemoteRead, &rdma.RegionOptions{Base: base}))
 }
 
-// receive posts the i-th receive.
-func (x *target) receive(i uint64) {
+// postReceive posts the i-th receive.
+func (x *target) postReceive(i uint64) {
 	x.t.Helper()
 	wr := &rdma.RecvWR{ID: i, SGL: []rdma.SGE{x.local.SGE(int(i)*recvLen, recvLen)}}
 	if err := x.qp.PostRecv(wr); err != nil {
@@ -167,43 +167,43 @@ func (x *target) receive(i uint64) {
 	x.posted++
 }
 
-// accept has the program answer the Initiate.
-func (x *target) accept() {
+// acceptSession has the program answer the Initiate.
+func (x *target) acceptSession() {
 	x.t.Helper()
 	if err := x.req.Accept(x.qp, nil); err != nil {
 		x.t.Fatal(err)
 	}
-	if m := x.message(); !m.isControl(fnAccept) || len(m.data) != 4 {
+	if m := x.victimMessage(); !m.isControl(fnAccept) || len(m.data) != 4 {
 		x.t.Fatalf("the Initiate is answered by %v", m)
 	}
 }
 
-// message returns the victim's next message.
-func (x *target) message() message {
+// victimMessage returns the victim's next message.
+func (x *target) victimMessage() message {
 	x.t.Helper()
-	m, ok := x.next(deadline(x.t))
+	m, ok := x.nextMessage(deadlineCtx(x.t))
 	if !ok {
 		x.t.Fatalf("the association is gone: %v", x.session.c.conn.Err())
 	}
 	return m
 }
 
-// read asks for n octets and returns what comes, as a well-behaved peer.
-func (x *target) read(stag ddp.STag, to uint64, n uint32) []byte {
+// readMemory asks for n octets and returns what comes, as a well-behaved peer.
+func (x *target) readMemory(stag ddp.STag, to uint64, n uint32) []byte {
 	x.t.Helper()
 	const sink, sinkTO = 0x51, 77
-	x.segment(readRequest(x.msn[1], rdmap.ReadRequest{SinkSTag: sink, SinkTO: sinkTO, Size: n, SrcSTag: stag,
+	x.sendSegment(readRequest(x.msn[1], rdmap.ReadRequest{SinkSTag: sink, SinkTO: sinkTO, Size: n, SrcSTag: stag,
 		SrcTO: to}))
 	x.msn[1]++
-	return x.response(sink, sinkTO)
+	return x.readResponse(sink, sinkTO)
 }
 
-// response collects one Read Response.
-func (x *target) response(sink ddp.STag, to uint64) []byte {
+// readResponse collects one Read Response.
+func (x *target) readResponse(sink ddp.STag, to uint64) []byte {
 	x.t.Helper()
 	var got []byte
 	for {
-		m := x.message()
+		m := x.victimMessage()
 		if m.ppid != ddpadapt.PPIDSegment || len(m.data) < 2+ddp.TaggedHeaderLen ||
 			m.data[3] != rdmap.Control(rdmap.OpReadResponse) {
 			x.t.Fatalf("a Read is answered by %v", m)
@@ -218,14 +218,14 @@ func (x *target) response(sink ddp.STag, to uint64) []byte {
 	}
 }
 
-// completions waits for all requests of the program to complete; good of them well.
-func (x *target) completions(good int) {
+// awaitCompletions waits for all requests of the program to complete; good of them well.
+func (x *target) awaitCompletions(good int) {
 	x.t.Helper()
 	wcs := make([]rdma.WC, 1)
 	for n := 0; n < x.posted; {
 		got, err := x.cq.Poll(wcs)
 		if err == nil && got == 0 {
-			err = x.cq.Wait(deadline(x.t))
+			err = x.cq.Wait(deadlineCtx(x.t))
 		}
 		if err != nil {
 			x.t.Fatalf("%d of %d requests completed: %v", n, x.posted, err)
@@ -243,7 +243,7 @@ func (x *target) completions(good int) {
 }
 
 // outcome is what must come of an attack.
-type outcome interface{ check(x *target, good int) }
+type outcome interface{ checkOutcome(x *target, good int) }
 
 // terminated: the stream ends with this Terminate Message (RFC 5040 Figure 9, RFC 5041 section
 // 7.2), which quotes the segment as Figure 10 says.
@@ -275,7 +275,7 @@ func readError(code uint8) terminated {
 	return o
 }
 
-func (o terminated) check(x *target, good int) {
+func (o terminated) checkOutcome(x *target, good int) {
 	x.t.Helper()
 	culprit := x.culprit
 	if culprit == nil {
@@ -298,12 +298,12 @@ func (o terminated) check(x *target, good int) {
 	if err != nil || term != want {
 		x.t.Errorf("Terminate: %v, %v, %+v\nwant %v, %+v", err, &term, term, &want, want)
 	}
-	x.ends(good)
+	x.finishSession(good)
 	var e *rdmap.StreamError
 	if err := x.qp.Err(); !errors.As(err, &e) || e.Remote || e.Terminate == nil || *e.Terminate != want {
 		x.t.Errorf("the program learns %v", err)
 	}
-	o.counted(x)
+	o.checkCounted(x)
 }
 
 // untilTerminate returns the Terminate Message, which is the last segment that the victim sends,
@@ -312,7 +312,7 @@ func (x *target) untilTerminate() message {
 	x.t.Helper()
 	var last message
 	for {
-		m := x.message()
+		m := x.victimMessage()
 		if m.isControl(fnTerminate) {
 			if len(m.data) != 4 {
 				x.t.Errorf("a Session Terminate of %d octets", len(m.data))
@@ -340,28 +340,28 @@ func isTerminate(m message) bool {
 	return bytes.Equal(m.data[2:2+ddp.UntaggedHeaderLen], want[:])
 }
 
-// ends finishes a session that the victim has ended: the hostile side sends its Terminate, and then
+// finishSession finishes a session that the victim has ended: the hostile side sends its Terminate, and then
 // nothing of the session is left.
-func (x *target) ends(good int) {
+func (x *target) finishSession(good int) {
 	x.t.Helper()
-	x.completions(good)
+	x.awaitCompletions(good)
 	if st := x.qp.State(); st != rdmap.StateError {
 		x.t.Errorf("the queue pair is in state %v", st)
 	}
-	x.control(fnTerminate, nil)
+	x.sendControl(fnTerminate, nil)
 	select {
 	case <-x.qp.Done():
-	case <-deadline(x.t).Done():
+	case <-deadlineCtx(x.t).Done():
 		x.t.Error("the session does not end")
 	}
-	x.quiet()
+	x.checkQuiet()
 }
 
-// quiet checks that the victim has sent nothing more on the stream.
-func (x *target) quiet() {
+// checkQuiet checks that the victim has sent nothing more on the stream.
+func (x *target) checkQuiet() {
 	x.t.Helper()
 	select {
-	case m := <-x.session.c.box(x.stream):
+	case m := <-x.session.c.streamBox(x.stream):
 		x.t.Errorf("the victim sent %v after its end", m)
 	default:
 	}
@@ -371,17 +371,17 @@ func (x *target) quiet() {
 // Session Terminate alone. The program learns the fault.
 type ended struct{ fault ddpadapt.Fault }
 
-func (o ended) check(x *target, good int) {
+func (o ended) checkOutcome(x *target, good int) {
 	x.t.Helper()
-	if m := x.message(); !m.isControl(fnTerminate) || len(m.data) != 4 {
+	if m := x.victimMessage(); !m.isControl(fnTerminate) || len(m.data) != 4 {
 		x.t.Fatalf("the session goes on with %v", m)
 	}
-	x.completions(good)
+	x.awaitCompletions(good)
 	var e *ddpadapt.SequenceError
 	if err := x.qp.Err(); !errors.As(err, &e) || e.Fault != o.fault {
 		x.t.Errorf("the program learns %v, want that %v", err, o.fault)
 	}
-	x.quiet()
+	x.checkQuiet()
 }
 
 // usable: the session ends by a Session Terminate, of which the program learns the fault, if it is
@@ -392,64 +392,64 @@ type usable struct {
 	again bool
 }
 
-func (o usable) check(x *target, good int) {
+func (o usable) checkOutcome(x *target, good int) {
 	x.t.Helper()
 	if o.fault != 0 {
-		if m := x.message(); !m.isControl(fnTerminate) || len(m.data) != 4 {
+		if m := x.victimMessage(); !m.isControl(fnTerminate) || len(m.data) != 4 {
 			x.t.Fatalf("the session goes on with %v", m)
 		}
-		x.completions(good)
+		x.awaitCompletions(good)
 		var e *ddpadapt.SequenceError
 		if err := x.qp.Err(); !errors.As(err, &e) || e.Fault != o.fault {
 			x.t.Errorf("the program learns %v, want that %v", err, o.fault)
 		}
 		select {
 		case <-x.qp.Done():
-		case <-deadline(x.t).Done():
+		case <-deadlineCtx(x.t).Done():
 			x.t.Fatal("the session does not end")
 		}
 	}
 	if x.in = 0; o.again {
-		if m := x.message(); !m.isControl(fnTerminate) || m.ssn() != 0 {
+		if m := x.victimMessage(); !m.isControl(fnTerminate) || m.ddpSSN() != 0 {
 			x.t.Fatalf("what follows is answered by %v", m)
 		}
 	}
 	x.ssn, x.in = 0, 0
-	x.control(fnInitiate, evil(5))
-	if err := x.request(x.t, evil(5)).Reject(nil); err != nil {
+	x.sendControl(fnInitiate, evil(5))
+	if err := x.awaitRequest(x.t, evil(5)).Reject(nil); err != nil {
 		x.t.Fatal(err)
 	}
-	if m := x.message(); !m.isControl(fnReject) {
+	if m := x.victimMessage(); !m.isControl(fnReject) {
 		x.t.Fatalf("the next Initiate is answered by %v", m)
 	}
-	x.quiet()
+	x.checkQuiet()
 }
 
 // refused: on a stream without a session the victim answers by a Session Terminate as its only
 // message, and the program never hears of it.
 type refused struct{}
 
-func (refused) check(x *target, _ int) {
+func (refused) checkOutcome(x *target, _ int) {
 	x.t.Helper()
-	if m := x.message(); !m.refuses() {
+	if m := x.victimMessage(); !m.isRefusal() {
 		x.t.Fatalf("the answer is %v", m)
 	}
-	x.quiet()
+	x.checkQuiet()
 }
 
 // unharmed: nothing is wrong with it. The session goes on, and ends when the peer wants it to.
 type unharmed struct{}
 
-func (unharmed) check(x *target, good int) {
+func (unharmed) checkOutcome(x *target, good int) {
 	x.t.Helper()
-	if got := x.read(x.ro.STag(), base+100, 50); !bytes.Equal(got, x.page(pageRO)[100:150]) {
+	if got := x.readMemory(x.ro.STag(), base+100, 50); !bytes.Equal(got, x.arenaPage(pageRO)[100:150]) {
 		x.t.Errorf("a Read of 50 octets returns %x", got)
 	}
-	x.control(fnTerminate, nil)
-	if m := x.message(); !m.isControl(fnTerminate) {
+	x.sendControl(fnTerminate, nil)
+	if m := x.victimMessage(); !m.isControl(fnTerminate) {
 		x.t.Fatalf("a Session Terminate is answered by %v", m)
 	}
-	x.completions(good)
+	x.awaitCompletions(good)
 	if err := x.qp.Err(); err != nil {
 		x.t.Errorf("the program learns %v", err)
 	}
@@ -458,12 +458,12 @@ func (unharmed) check(x *target, good int) {
 // torndown: the peer's own Terminate ends the stream at once, without one of the victim's.
 type torndown struct{}
 
-func (torndown) check(x *target, good int) {
+func (torndown) checkOutcome(x *target, good int) {
 	x.t.Helper()
-	if m := x.message(); !m.isControl(fnTerminate) {
+	if m := x.victimMessage(); !m.isControl(fnTerminate) {
 		x.t.Fatalf("a Terminate Message is answered by %v", m)
 	}
-	x.ends(good)
+	x.finishSession(good)
 	var e *rdmap.StreamError
 	if err := x.qp.Err(); !errors.As(err, &e) || !e.Remote || e.Terminate == nil {
 		x.t.Errorf("the program learns %v", err)
@@ -473,14 +473,14 @@ func (torndown) check(x *target, good int) {
 // lost: the association ends by an ABORT of the victim.
 type lost struct{}
 
-func (lost) check(x *target, _ int) {
+func (lost) checkOutcome(x *target, _ int) {
 	x.t.Helper()
 	select {
 	case <-x.session.c.conn.Done():
-	case <-deadline(x.t).Done():
+	case <-deadlineCtx(x.t).Done():
 		x.t.Fatal("the association lives")
 	}
-	if err := x.session.c.conn.Err(); !aborted(err) {
+	if err := x.session.c.conn.Err(); !wasAborted(err) {
 		x.t.Errorf("the association ended with %v", err)
 	}
 }
@@ -490,20 +490,20 @@ func (lost) check(x *target, _ int) {
 // section 6.6).
 type closing struct{ late bool }
 
-func (o closing) check(x *target, good int) {
+func (o closing) checkOutcome(x *target, good int) {
 	x.t.Helper()
-	if m := x.message(); !m.isControl(fnTerminate) {
+	if m := x.victimMessage(); !m.isControl(fnTerminate) {
 		x.t.Fatalf("the session goes on with %v", m)
 	}
-	x.completions(good)
+	x.awaitCompletions(good)
 	select {
 	case <-x.qp.Done():
-	case <-deadline(x.t).Done():
+	case <-deadlineCtx(x.t).Done():
 		x.t.Error("the session does not end")
 	}
 	select {
-	case m := <-x.session.c.box(x.stream):
-		if !o.late || !m.refuses() {
+	case m := <-x.session.c.streamBox(x.stream):
+		if !o.late || !m.isRefusal() {
 			x.t.Errorf("the victim sent %v after its end", m)
 		}
 	default:
@@ -513,9 +513,9 @@ func (o closing) check(x *target, good int) {
 // undecided: the session is over before the program has answered, which the answer then tells.
 type undecided struct{}
 
-func (undecided) check(x *target, _ int) {
+func (undecided) checkOutcome(x *target, _ int) {
 	x.t.Helper()
-	refused{}.check(x, 0)
+	refused{}.checkOutcome(x, 0)
 	if err := x.req.Accept(x.qp, nil); err == nil {
 		x.t.Error("the program could accept a session that is over")
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// open opens the link.
-func (o *options) open() (rawio.Link, error) {
+// openLink opens the link.
+func (o *options) openLink() (rawio.Link, error) {
 	f := cli.LinkFlags{Kind: "raw"}
 	if len(o.local) == 1 {
 		f.Local = o.local[0]

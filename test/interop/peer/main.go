@@ -43,7 +43,7 @@ type options struct {
 	outgoing, incoming pattern
 }
 
-func parse() *options {
+func parseOptions() *options {
 	o := new(options)
 	f := pflag.CommandLine
 	f.BoolVar(&o.server, "server", false, "accept (default: connect)")
@@ -86,33 +86,33 @@ func parse() *options {
 	return o
 }
 
-// line prints one line of the report, at once.
-func line(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+// printLine prints one line of the report, at once.
+func printLine(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 func main() {
-	o := parse()
+	o := parseOptions()
 	time.AfterFunc(o.timeout, func() {
-		line("error: timeout")
+		printLine("error: timeout")
 		os.Exit(3)
 	})
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	ok, err := o.serve()
+	ok, err := o.serveOnce()
 	if err != nil {
-		line("error %v", err)
+		printLine("error %v", err)
 	}
 	if ok {
-		line("result ok")
+		printLine("result ok")
 		<-term
 		return
 	}
-	line("result bad")
+	printLine("result bad")
 	<-term
 	os.Exit(1)
 }
 
-func (o *options) serve() (ok bool, err error) {
-	link, err := o.open()
+func (o *options) serveOnce() (ok bool, err error) {
+	link, err := o.openLink()
 	if err != nil {
 		return false, err
 	}
@@ -120,14 +120,14 @@ func (o *options) serve() (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c, err := o.connect(t)
+	c, err := o.connectPeer(t)
 	if err != nil {
 		return false, err
 	}
-	return o.transfer(c), nil
+	return o.runTransfer(c), nil
 }
 
-func (o *options) config() (*sctp.Config, error) {
+func (o *options) newConfig() (*sctp.Config, error) {
 	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, OutStreams: o.streams,
 		SendBuffer: o.buffer, RecvBuffer: o.buffer,
 		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat,
@@ -137,14 +137,14 @@ func (o *options) config() (*sctp.Config, error) {
 		c.Adaptation = &a
 	}
 	var err error
-	if c.LocalAddrs, err = addrs(o.local); err != nil {
+	if c.LocalAddrs, err = parseAddrs(o.local); err != nil {
 		return nil, err
 	}
-	c.RemoteAddrs, err = addrs(o.peer)
+	c.RemoteAddrs, err = parseAddrs(o.peer)
 	return c, err
 }
 
-func addrs(list []string) (out []netip.Addr, err error) {
+func parseAddrs(list []string) (out []netip.Addr, err error) {
 	for _, s := range list {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
@@ -155,9 +155,9 @@ func addrs(list []string) (out []netip.Addr, err error) {
 	return out, nil
 }
 
-func (o *options) connect(t *sctp.Transport) (*sctp.Conn, error) {
+func (o *options) connectPeer(t *sctp.Transport) (*sctp.Conn, error) {
 	ctx := context.Background() // the timeout ends the program
-	cfg, err := o.config()
+	cfg, err := o.newConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +171,6 @@ func (o *options) connect(t *sctp.Transport) (*sctp.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	line("listening")
+	printLine("listening")
 	return l.Accept(ctx)
 }

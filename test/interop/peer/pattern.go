@@ -29,8 +29,8 @@ type shape struct {
 	key       uint64 // of the content
 }
 
-// mix is the finalizer of splitmix64.
-func mix(x uint64) uint64 {
+// mixBits is the finalizer of splitmix64.
+func mixBits(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -51,27 +51,27 @@ func sizeOf(sizes string, r uint64) int {
 	return int(1 + x%limit)
 }
 
-func (p *pattern) shape(run, index int) shape {
-	key := mix(p.seed + (uint64(run)<<32|uint64(index))*0x9e3779b97f4a7c15)
+func (p *pattern) shapeOf(run, index int) shape {
+	key := mixBits(p.seed + (uint64(run)<<32|uint64(index))*0x9e3779b97f4a7c15)
 	return shape{
-		size:      sizeOf(p.sizes, mix(key+1)),
-		stream:    uint16(mix(key+2) % uint64(p.streams)),
-		unordered: p.order == "unordered" || p.order == "both" && mix(key+3)&1 != 0,
+		size:      sizeOf(p.sizes, mixBits(key+1)),
+		stream:    uint16(mixBits(key+2) % uint64(p.streams)),
+		unordered: p.order == "unordered" || p.order == "both" && mixBits(key+3)&1 != 0,
 		ppid:      uint32(mark<<24 | run<<20 | index),
 		key:       key,
 	}
 }
 
-// which finds run and index in a payload protocol identifier; ok is false when it is not ours.
-func which(ppid uint32) (run, index int, ok bool) {
+// runAndIndex finds run and index in a payload protocol identifier; ok is false when it is not ours.
+func runAndIndex(ppid uint32) (run, index int, ok bool) {
 	return int(ppid >> 20 % maxRun), int(ppid % maxIndex), ppid>>24 == mark
 }
 
-// fill writes the message's octets to b, which has room for maxSize, and returns them.
-func (s *shape) fill(b []byte) []byte {
+// fillOctets writes the message's octets to b, which has room for maxSize, and returns them.
+func (s *shape) fillOctets(b []byte) []byte {
 	words := b[:(s.size+7)&^7]
 	for i := 0; i < len(words); i += 8 {
-		binary.LittleEndian.PutUint64(words[i:], mix(s.key+16+uint64(i/8)))
+		binary.LittleEndian.PutUint64(words[i:], mixBits(s.key+16+uint64(i/8)))
 	}
 	return b[:s.size]
 }

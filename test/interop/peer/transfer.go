@@ -25,15 +25,15 @@ type transfer struct {
 	octetsOut int
 }
 
-// transfer sends and receives until the association is over and says whether all went well.
-func (o *options) transfer(c *sctp.Conn) bool {
+// runTransfer sends and receives until the association is over and says whether all went well.
+func (o *options) runTransfer(c *sctp.Conn) bool {
 	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)),
 		check: checker{pattern: o.incoming}}
 	start := time.Now()
 	var rest sync.WaitGroup
-	rest.Go(t.sender)
-	rest.Go(t.events)
-	octetsIn := t.receive()
+	rest.Go(t.sendAll)
+	rest.Go(t.reportEvents)
+	octetsIn := t.receiveAll()
 	<-c.Done()
 	seconds := time.Since(start).Seconds()
 	t.changed.L.Lock()
@@ -41,9 +41,9 @@ func (o *options) transfer(c *sctp.Conn) bool {
 	t.changed.Broadcast()
 	t.changed.L.Unlock()
 	rest.Wait()
-	line("received %d of %d", t.received, o.expect)
+	printLine("received %d of %d", t.received, o.expect)
 	s := c.Stats()
-	line("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d "+
+	printLine("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d "+
 		"duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
 		seconds, octetsIn, t.octetsOut, s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts, s.DuplicatesIn,
 		s.OutOfWindow, s.WrongTag, s.Malformed)
@@ -54,18 +54,18 @@ func reportEnd(err error) {
 	var abort *assoc.AbortError
 	switch {
 	case err == assoc.ErrShutdown:
-		line("end shutdown")
+		printLine("end shutdown")
 	case errors.As(err, &abort) && abort.ByPeer && abort.Reason() != nil:
-		line("end abort by=peer reason=%q", abort.Reason())
+		printLine("end abort by=peer reason=%q", abort.Reason())
 	case errors.As(err, &abort) && !abort.ByPeer:
-		line("end abort by=self")
+		printLine("end abort by=self")
 	default:
-		line("end error %v", err)
+		printLine("end error %v", err)
 	}
 }
 
-// sender sends the run's messages, and again as the next run when the peer restarts.
-func (t *transfer) sender() {
+// sendAll sends the run's messages, and again as the next run when the peer restarts.
+func (t *transfer) sendAll() {
 	buf := make([]byte, maxSize)
 	l := t.changed.L
 	l.Lock()
@@ -76,12 +76,13 @@ func (t *transfer) sender() {
 			run, i = t.run, 0
 		}
 		if i < t.send {
-			s := t.outgoing.shape(run, i)
+			s := t.outgoing.shapeOf(run, i)
 			l.Unlock()
-			n, err := t.c.WriteMsg(s.fill(buf), sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered})
+			n, err := t.c.WriteMsg(s.fillOctets(buf),
+				sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered})
 			l.Lock()
 			if err != nil {
-				line("send-failed index=%d: %v", i, err)
+				printLine("send-failed index=%d: %v", i, err)
 				return
 			}
 			t.octetsOut += n
@@ -89,7 +90,7 @@ func (t *transfer) sender() {
 			continue
 		}
 		if !t.sentAll {
-			line("sent %d run=%d", i, run)
+			printLine("sent %d run=%d", i, run)
 			t.sentAll = true
 			t.maybeEnd()
 		}
@@ -107,16 +108,16 @@ func (t *transfer) maybeEnd() {
 		t.c.Abort(t.reason)
 		return
 	}
-	line("shutdown")
+	printLine("shutdown")
 	go func() {
 		if err := t.c.Close(); err != nil {
-			line("error close: %v", err)
+			printLine("error close: %v", err)
 		}
 	}()
 }
 
-// receive runs until nothing more can be read and returns how many octets came.
-func (t *transfer) receive() (octets int) {
+// receiveAll runs until nothing more can be read and returns how many octets came.
+func (t *transfer) receiveAll() (octets int) {
 	buf := make([]byte, maxSize+1)
 	for {
 		n, info, err := t.c.ReadMsg(buf)
@@ -124,7 +125,7 @@ func (t *transfer) receive() (octets int) {
 			return octets
 		}
 		octets += n
-		if t.check.check(buf[:n], info) == t.peerRun {
+		if t.check.checkMessage(buf[:n], info) == t.peerRun {
 			t.changed.L.Lock()
 			t.received++
 			t.maybeEnd()
@@ -133,8 +134,8 @@ func (t *transfer) receive() (octets int) {
 	}
 }
 
-// events reports what happens, up to the end.
-func (t *transfer) events() {
+// reportEvents reports what happens, up to the end.
+func (t *transfer) reportEvents() {
 	for {
 		ev, err := t.c.NextEvent(context.Background())
 		if err != nil {
@@ -143,19 +144,19 @@ func (t *transfer) events() {
 		switch ev.Kind {
 		case sctp.EventUp, sctp.EventRestart:
 			s := t.c.Stats()
-			line("%v in=%d out=%d to=%v", ev.Kind, s.InStreams, s.OutStreams, ev.Path)
+			printLine("%v in=%d out=%d to=%v", ev.Kind, s.InStreams, s.OutStreams, ev.Path)
 		case sctp.EventAdaptation:
-			line("adaptation 0x%08x", ev.Adaptation)
+			printLine("adaptation 0x%08x", ev.Adaptation)
 		case sctp.EventPathUp:
-			line("address %v available", ev.Path)
+			printLine("address %v available", ev.Path)
 		case sctp.EventPathPotentiallyFailed:
-			line("address %v potentially failed", ev.Path)
+			printLine("address %v potentially failed", ev.Path)
 		case sctp.EventPathDown:
-			line("address %v unreachable", ev.Path)
+			printLine("address %v unreachable", ev.Path)
 		case sctp.EventPeerShutdown:
-			line("peer-shutdown")
+			printLine("peer-shutdown")
 		case sctp.EventPeerError:
-			line("peer-error %v", ev.Err)
+			printLine("peer-error %v", ev.Err)
 		case sctp.EventDown:
 			reportEnd(ev.Err)
 		}

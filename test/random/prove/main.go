@@ -34,7 +34,7 @@ func main() {
 	flag.Var(cli.Int(&p.most, 10, 1, 1<<30), "most", "stop after so many violations")
 	flag.Parse()
 	p.end = time.Now().Add(length)
-	if p.run(workers, every); p.violations > 0 {
+	if p.runWorkers(workers, every); p.violations > 0 {
 		os.Exit(1)
 	}
 }
@@ -58,36 +58,36 @@ type prover struct {
 	began      time.Time
 }
 
-func (p *prover) run(workers int, every time.Duration) {
+func (p *prover) runWorkers(workers int, every time.Duration) {
 	p.began = time.Now()
 	var wg sync.WaitGroup
 	for range workers {
-		wg.Go(p.work)
+		wg.Go(p.runWorlds)
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
 	for tick := time.NewTicker(every); ; {
 		select {
 		case <-tick.C:
-			p.report()
+			p.printReport()
 			continue
 		case <-done:
 		}
 		break
 	}
-	p.report()
+	p.printReport()
 	fmt.Printf("violations: %d\n", p.violations)
 }
 
-// work plays one world after the other.
-func (p *prover) work() {
+// runWorlds plays one world after the other.
+func (p *prover) runWorlds() {
 	for {
 		i := p.next.Add(1) - 1
 		if time.Now().After(p.end) || p.count > 0 && i >= p.count {
 			return
 		}
 		if i%4 == 3 {
-			p.besiege(p.first + i)
+			p.runAttack(p.first + i)
 			continue
 		}
 		s := random.Draw(p.first + i)
@@ -100,13 +100,13 @@ func (p *prover) work() {
 			return
 		}
 		if res.Violation != nil {
-			p.violated(&s, res.Violation)
+			p.reportViolation(&s, res.Violation)
 		}
 	}
 }
 
-// besiege plays one siege: a host under attack by a peer that breaks the protocol.
-func (p *prover) besiege(seed uint64) {
+// runAttack plays one siege: a host under attack by a peer that breaks the protocol.
+func (p *prover) runAttack(seed uint64) {
 	s := attack.New(attacker.Seeded(seed))
 	err := s.Run(siegePackets)
 	p.mu.Lock()
@@ -120,8 +120,8 @@ func (p *prover) besiege(seed uint64) {
 	}
 }
 
-// violated shows a violation, and shrinks it.
-func (p *prover) violated(s *random.Schedule, v *random.Violation) {
+// reportViolation shows a violation, and shrinks it.
+func (p *prover) reportViolation(s *random.Schedule, v *random.Violation) {
 	p.mu.Lock()
 	p.violations++
 	fmt.Printf("VIOLATION %v\n", v)
@@ -134,7 +134,7 @@ func (p *prover) violated(s *random.Schedule, v *random.Violation) {
 	p.mu.Unlock()
 }
 
-func (p *prover) report() {
+func (p *prover) printReport() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wall := time.Since(p.began)

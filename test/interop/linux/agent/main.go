@@ -25,21 +25,21 @@ type reply struct {
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
-		fmt.Fprintln(os.Stderr, "agent:", serve(os.Args[2]))
+		fmt.Fprintln(os.Stderr, "agent:", serveCommands(os.Args[2]))
 		os.Exit(1)
 	}
 	if len(os.Args) < 4 || os.Args[1] != "run" {
 		fmt.Fprintln(os.Stderr, "usage: agent serve ADDRESS | agent run ADDRESS COMMAND ARGS...")
 		os.Exit(2)
 	}
-	status, err := run(os.Args[2], os.Args[3:])
+	status, err := runCommand(os.Args[2], os.Args[3:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 	}
 	os.Exit(status)
 }
 
-func run(address string, command []string) (status int, err error) {
+func runCommand(address string, command []string) (status int, err error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return unreachable, err
@@ -61,7 +61,7 @@ func run(address string, command []string) (status int, err error) {
 	}
 }
 
-func serve(address string) error {
+func serveCommands(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func serve(address string) error {
 		if err != nil {
 			return err
 		}
-		go execute(conn)
+		go executeCommand(conn)
 	}
 }
 
@@ -85,8 +85,8 @@ func (o output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// execute runs the command that conn brings, until it ends or conn does.
-func execute(conn net.Conn) {
+// executeCommand runs the command that conn brings, until it ends or conn does.
+func executeCommand(conn net.Conn) {
 	defer conn.Close()
 	var command []string
 	if err := gob.NewDecoder(conn).Decode(&command); err != nil || len(command) == 0 {
