@@ -260,7 +260,7 @@ func TestParametersOfOneAddress(t *testing.T) {
 		must.Get(a.Getsockopt(optPeerAddrInfo, got))(t)
 		p := a.conn.Paths()[i]
 		want := append(storage(sockaddr), uint32s(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()),
-			p.MTU+28)...)
+			p.MaxPacket+28)...)
 		if p.State != 0 {
 			want[4+sockaddrStorageLen] = got[4+sockaddrStorageLen]
 		}

@@ -131,7 +131,7 @@ func TestPortsAreOfAddresses(t *testing.T) {
 
 // A NAT gives the association other ports while data flows, on either side.
 func TestRebindingUnderTraffic(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.UDP, 1500, simnet.Params{})
 	a, b := r.Join(quiet, quiet)
 	var want [2][]byte
 	for i := range 20 {
@@ -164,7 +164,7 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 		{"ends, not searched for", sctptest.UDP, false, 0, 1480, 1472},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, row.addrs, 1500, simnet.Params{MTU: 1500})
+			r := sctptest.NewMTUPair(t, row.addrs, 1500, simnet.Params{MTU: 1500})
 			cfg := &assoc.Config{HeartbeatInterval: -1, DisablePMTUD: !row.search}
 			a, b := r.Join(cfg, quiet)
 			r.Run(time.Second)
@@ -199,7 +199,7 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 
 // It may begin while a probe is under way: that is sent again in the size it then has.
 func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{MTU: 1500})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{MTU: 1500})
 	a, _ := r.Join(quiet, quiet)
 	r.Run(sctptest.RoundTrip) // the base size is confirmed and the largest under way
 	for i := range r.Hosts {
@@ -242,7 +242,7 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 // Nothing but HEARTBEATs keeps a NAT's state alive on an idle path.
 func TestIdlePathsKeepTheNATsState(t *testing.T) {
 	// req 6951-3.2-3
-	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Join(nil, quiet)
 	r.Run(time.Second)
 	n := len(r.Sent)
@@ -260,7 +260,7 @@ func TestIdlePathsKeepTheNATsState(t *testing.T) {
 // A single-homed association names no addresses: a NAT would have to translate them.
 func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 	// req 6951-3.2-1, 6951-5.7-1
-	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Join(nil, nil)
 	seen := 0
 	for _, c := range r.Sent {

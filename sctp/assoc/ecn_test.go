@@ -31,7 +31,7 @@ func TestECNIsNegotiated(t *testing.T) {
 		{"a link that does not see marks there", assoc.Config{}, assoc.Config{}, true, false, [2]rawio.Features{rawio.ECNField, 0}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+			r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 			for i, e := range r.Hosts {
 				e.Reboot(int64(i+1), row.features[i])
 			}
@@ -69,7 +69,7 @@ func TestECNIsNegotiated(t *testing.T) {
 // Setup, control and retransmitted packets are never ECN-capable (RFC 3168 sections 6.1.4 and
 // 6.1.5).
 func TestOnlyNewDataIsECNCapable(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{Loss: 0.1})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{Loss: 0.1})
 	r.Join(nil, nil)
 	want := r.Send(0, 300_000)
 	r.Run(5 * time.Minute)
@@ -215,7 +215,7 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 // tell.
 func TestMarksReplaceLosses(t *testing.T) {
 	transfer := func(mark int) (s assoc.Stats, n simnet.Stats, took time.Duration) {
-		r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500,
+		r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500,
 			simnet.Params{Rate: 1_000_000, Queue: 60_000, MarkQueue: mark})
 		a, _ := r.Join(&assoc.Config{MaxBurst: -1, SendBuffer: 4 << 20}, nil)
 		start := r.Now
@@ -239,7 +239,7 @@ func TestMarksReplaceLosses(t *testing.T) {
 
 // Once a round trip, however many packets of it are marked.
 func TestOneReductionPerRoundTrip(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{Mark: 1, Rate: 10_000_000})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{Mark: 1, Rate: 10_000_000})
 	a, _ := r.Join(&assoc.Config{MaxBurst: -1, SendBuffer: 4 << 20}, nil)
 	start := r.Now
 	want := r.Send(0, 500_000)

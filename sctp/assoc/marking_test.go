@@ -22,7 +22,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		dscp  uint8
 		label uint32
 	}
-	r := sctptest.NewJumboPair(t, sctptest.IPv6, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv6, 1500, simnet.Params{})
 	a, b := r.Join(&assoc.Config{DSCP: 46, FlowLabel: 0xfffff},
 		&assoc.Config{DSCP: 10, RFC9260: true, NewController: cc.NewReno})
 	to, want, seen := a.PathStats(0).Remote.Addr(), [2]mark{{46, 0xfffff}, {10, 0}}, 0

@@ -47,7 +47,7 @@ func TestPathMTUIsFound(t *testing.T) {
 		{"less than the base size, a black hole", sctptest.IPv4, 1500, 1000, 0, 576, 4 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, row.addrs, row.link, simnet.Params{MTU: row.mtu, Quote: row.quote})
+			r := sctptest.NewMTUPair(t, row.addrs, row.link, simnet.Params{MTU: row.mtu, Quote: row.quote})
 			r.Join(quiet, quiet)
 			r.Run(row.within)
 			for i := range r.Hosts {
@@ -76,7 +76,7 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 		{"IPv6 and UDP", [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")}, 1232},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, row.addrs, 9000, simnet.Params{})
+			r := sctptest.NewMTUPair(t, row.addrs, 9000, simnet.Params{})
 			a, _ := r.Join(nil, nil)
 			check.Equal(t, "MTU before the first answer", a.PathStats(0).MaxPacket, row.want)
 			r.Run(0)
@@ -87,7 +87,7 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 }
 
 func TestProbeIsHeartbeatAndPad(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.UDP, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.UDP, 9000, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	list := r.Probes(0) // req 8899-6.2-1, 8899-3-4
@@ -122,7 +122,7 @@ func TestMTUSettings(t *testing.T) {
 		{"not searched for, limited", assoc.Config{DisablePMTUD: true, MTU: 1500}, 1500, 1500 - 20 - 12 - 16 - 16, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+			r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 			cfg := row.cfg
 			cfg.HeartbeatInterval = -1
 			a, _ := r.Join(&cfg, quiet)
@@ -135,7 +135,7 @@ func TestMTUSettings(t *testing.T) {
 }
 
 func TestUserHearsOfTheMTU(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 	a, _ := r.Join(quiet, quiet)
 	var sizes []int // req 8899-3-13
 	r.Hosts[0].OnEvent = func(a *assoc.Assoc, e assoc.Event) {
@@ -152,7 +152,7 @@ func TestUserHearsOfTheMTU(t *testing.T) {
 }
 
 func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
 	cfg := &assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1, AssocMaxRetrans: 1}
 	a, _ := r.Join(cfg, quiet)
 	r.Send(0, 1000)
@@ -170,7 +170,7 @@ func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
 }
 
 func TestProbesPassClosedWindows(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 	_, b := r.Join(quiet, &assoc.Config{HeartbeatInterval: -1, RecvBuffer: 1500})
 	// The receiver's buffer is full, and cwnd used up, before the first probe is answered.
 	b.SetUpper(nil, nil)
@@ -181,7 +181,7 @@ func TestProbesPassClosedWindows(t *testing.T) {
 
 func TestProbeAnswersAnErrorCounter(t *testing.T) {
 	// The HEARTBEAT ACK of a probe clears the counters that HEARTBEATs raise: req 8899-6.2.1-3.
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 	a, _ := r.Join(&assoc.Config{HeartbeatInterval: time.Second, PotentiallyFailedMaxRetrans: 4}, quiet)
 	r.Run(time.Second)
 	r.Path(0, func(p *simnet.Params) { p.Loss = 1 })
@@ -196,7 +196,7 @@ func TestProbeAnswersAnErrorCounter(t *testing.T) {
 }
 
 func TestSearchFollowsThePathsState(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 	cfg := &assoc.Config{HeartbeatInterval: time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 1000}
 	a, _ := r.Join(cfg, quiet)
 	r.Run(time.Second)
@@ -218,7 +218,7 @@ func TestSearchFollowsThePathsState(t *testing.T) {
 
 func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 	// req 8899-3-14
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000,
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000,
 		simnet.Params{Duplicate: 1, Jitter: 5 * time.Millisecond, Reorder: 0.5, ReorderDelay: 3 * time.Second})
 	a, _ := r.Join(quiet, quiet)
 	for range 30 {
@@ -237,7 +237,7 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 		{"another nonce", func(info []byte) { info[0] ^= 1 }},
 		{"another size", func(info []byte) { info[9] ^= 1 }},
 	} {
-		r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+		r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 		a, _ := r.Join(quiet, quiet)
 		r.Run(0)
 		h, _ := wire.AsHeartbeat(sctptest.ChunkOf(r.Probes(0)[0].Pkt, wire.ChunkHeartbeat))
@@ -252,7 +252,7 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 // Where an answer takes longer than PROBE_TIMER at first, it counts all the same.
 func TestSearchOnALongPath(t *testing.T) {
 	// req 8899-3-14
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 	for i := range r.Hosts {
 		r.Path(i, func(p *simnet.Params) { p.Delay = 1200 * time.Millisecond })
 	}
@@ -286,7 +286,7 @@ func TestReportsAreValidated(t *testing.T) {
 			func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+			r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 			a, _ := r.Join(quiet, quiet)
 			r.Run(time.Second)
 			n := len(r.Probes(0))
@@ -311,7 +311,7 @@ func TestReportsAreValidated(t *testing.T) {
 
 // Answers to what was asked before a shutdown began are answers: a peer does nothing wrong by them.
 func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 	a, _ := r.Join(nil, nil)
 	for a.Stats().MTUProbesOut < 2 {
 		r.Run(time.Millisecond)
@@ -332,7 +332,7 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 // Over a path whose round trip is longer than the least PROBE_TIMER no probe is given up before its
 // answer can be there.
 func TestProbesOfALongRoundTrip(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 	slow := simnet.Params{Delay: 700 * time.Millisecond}
 	r.Net.SetLink(sctptest.IPv4[0].Addr(), sctptest.IPv4[1].Addr(), slow)
 	r.Net.SetLink(sctptest.IPv4[1].Addr(), sctptest.IPv4[0].Addr(), slow)

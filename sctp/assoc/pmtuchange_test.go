@@ -40,7 +40,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 		{"to the least IPv4 carries", sctptest.IPv4, 30_000, 576, 0, 20 * time.Second, 576},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, row.addrs, 9000, simnet.Params{})
+			r := sctptest.NewMTUPair(t, row.addrs, 9000, simnet.Params{})
 			cfg := &assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 5, SendBuffer: 1 << 22}
 			a, _ := r.Join(cfg, quiet)
 			want := r.Talk(0, 10, row.size)
@@ -82,7 +82,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 }
 
 func TestEachDirectionHasItsMTU(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 	r.Path(1, func(p *simnet.Params) { p.MTU = 1500 })
 	r.Join(quiet, quiet)
 	r.Run(10 * time.Second)
@@ -97,7 +97,7 @@ func TestEachDirectionHasItsMTU(t *testing.T) {
 
 // The link's own MaxPacket is read anew: an interface may change.
 func TestInterfaceChangesItsMTU(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	r.Hosts[0].Link = 9000
@@ -151,7 +151,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 
 // Timeouts have other causes. Back at the base size, the search finds that nothing has changed.
 func TestOutageIsNoBlackHole(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{})
 	a, _ := r.Join(&assoc.Config{HeartbeatInterval: -1}, quiet)
 	want := r.Talk(0, 10, 30_000)
 	for i := range r.Hosts {
@@ -172,7 +172,7 @@ func TestOutageIsNoBlackHole(t *testing.T) {
 // path's.
 func TestSearchUnderLoss(t *testing.T) {
 	for seed := range int64(20) {
-		r := sctptest.NewJumboPair(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
+		r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
 		rnd := rand.New(rand.NewSource(seed))
 		for i := range r.Hosts {
 			r.Path(i, func(p *simnet.Params) { p.Loss = 0.2 * rnd.Float64() })
@@ -193,7 +193,7 @@ func TestSearchUnderLoss(t *testing.T) {
 
 // A peer restart begins the search anew.
 func TestRestartBeginsTheSearchAnew(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	e := r.Hosts[0]
@@ -277,7 +277,7 @@ func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 // A probe that comes when the peer has ended the association is answered by ABORT. The shutdown was
 // graceful all the same.
 func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 	a, b := r.Join(quiet, quiet)
 	r.Run(time.Second)
 	must.OK(t, a.Shutdown(r.Now))
@@ -306,7 +306,7 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 func TestMTUFallsDuringAnOutage(t *testing.T) {
 	for name, quote := range map[string]int{"reported": 64, "a black hole": 0} {
 		t.Run(name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, sctptest.IPv4, 1500, simnet.Params{})
+			r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
 			a, _ := r.Join(&assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1}, quiet)
 			want := r.Talk(0, 10, 5000)
 			for i := range r.Hosts {

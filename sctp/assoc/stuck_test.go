@@ -50,7 +50,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 		{"IPv4, a link that cuts anything", sctptest.IPv4, 1500, 1400, 0, []int{20_000}, 0, true, 10 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := sctptest.NewJumboPair(t, row.addrs, row.link, simnet.Params{})
+			r := sctptest.NewMTUPair(t, row.addrs, row.link, simnet.Params{})
 			r.Hosts[0].CutFrom = row.cutFrom
 			a, _ := r.Join(nil, nil)
 			want := r.Talk(0, 10, 30_000)
@@ -105,7 +105,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 
 // A peer that answers no more is not said to be there, whatever the MTU was.
 func TestSilentPeerIsNotStuck(t *testing.T) {
-	r := sctptest.NewJumboPair(t, sctptest.UDP, 1500, simnet.Params{})
+	r := sctptest.NewMTUPair(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Hosts[0].CutFrom = -1
 	r.Join(nil, nil)
 	r.Talk(0, 3, 30_000)

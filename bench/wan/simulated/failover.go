@@ -210,7 +210,7 @@ func (t *TwoPaths) Cuts(seed uint64, cuts int, own bool) (silences []time.Durati
 // Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns
 // what Cuts does. Roads go on to carry what is longer.
 func (t *TwoPaths) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
-	found := func(w *twoPathsRun) bool { return w.senderAssoc().PathStats(0).MTU > MTU }
+	found := func(w *twoPathsRun) bool { return w.senderAssoc().PathStats(0).MaxPacket > MTU }
 	return t.repeatEvents(seed, falls, time.Second, found, func(w *twoPathsRun) { w.hosts[0].Link = MTU },
 		func(w *twoPathsRun) { w.hosts[0].Link = t.MTU })
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// JumboPair is two hosts whose links have an MTU of their own and report congestion marks. It holds, for
+// MTUPair is two hosts whose links have an MTU of their own and report congestion marks. It holds, for
 // every packet, that none but probes is longer than the path MTU of its sender allows, but in
 // fragments. Both hosts read what arrives.
-type JumboPair struct{ *World }
+type MTUPair struct{ *World }
 
 // Addresses of both ends of a road.
 var (
@@ -25,10 +25,10 @@ var (
 	UDP  = [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:9899"), netip.MustParseAddrPort("10.0.0.2:9899")}
 )
 
-// NewJumboPair makes a road whose links carry link octets at IP level, and whose network carries
+// NewMTUPair makes a road whose links carry link octets at IP level, and whose network carries
 // path.Params.
-func NewJumboPair(t testing.TB, addrs [2]netip.AddrPort, link int, path simnet.Params) *JumboPair {
-	r := &JumboPair{newWorld(t, link, rawio.DontFragment|rawio.ECNField|rawio.Marking,
+func NewMTUPair(t testing.TB, addrs [2]netip.AddrPort, link int, path simnet.Params) *MTUPair {
+	r := &MTUPair{newWorld(t, link, rawio.DontFragment|rawio.ECNField|rawio.Marking,
 		[2][]netip.AddrPort{{addrs[0]}, {addrs[1]}}, path)}
 	r.onSend = r.checkPacket
 	for _, h := range r.Hosts {
@@ -43,7 +43,7 @@ func (s *Capture) Probe() bool {
 }
 
 // checkPacket holds what is true of every packet.
-func (r *JumboPair) checkPacket(h *Host, s *Capture) {
+func (r *MTUPair) checkPacket(h *Host, s *Capture) {
 	extra := rawio.Overhead(s.Remote)
 	switch {
 	case s.Probe():
@@ -65,7 +65,7 @@ func (r *JumboPair) checkPacket(h *Host, s *Capture) {
 }
 
 // Path changes one direction of the network.
-func (r *JumboPair) Path(from int, change func(*simnet.Params)) {
+func (r *MTUPair) Path(from int, change func(*simnet.Params)) {
 	a, b := r.Hosts[from].Addrs[0], r.Hosts[1-from].Addrs[0]
 	p, _ := r.Net.Link(a, b)
 	change(&p)
@@ -74,14 +74,14 @@ func (r *JumboPair) Path(from int, change func(*simnet.Params)) {
 
 // SetMTU changes the MTU of the network in both directions. quote is what reports quote, 0 for
 // none.
-func (r *JumboPair) SetMTU(mtu, quote int) {
+func (r *MTUPair) SetMTU(mtu, quote int) {
 	for i := range r.Hosts {
 		r.Path(i, func(p *simnet.Params) { p.MTU, p.Quote = mtu, quote })
 	}
 }
 
 // Join sets the association up and returns both ends of it.
-func (r *JumboPair) Join(ca, cb *assoc.Config) (a, b *assoc.Assoc) {
+func (r *MTUPair) Join(ca, cb *assoc.Config) (a, b *assoc.Assoc) {
 	r.Helper()
 	r.Listen(cb)
 	a = r.Connect(ca)
@@ -94,7 +94,7 @@ func (r *JumboPair) Join(ca, cb *assoc.Config) (a, b *assoc.Assoc) {
 }
 
 // Send queues a message of n octets at an end and returns what it holds.
-func (r *JumboPair) Send(from, n int) []byte {
+func (r *MTUPair) Send(from, n int) []byte {
 	r.Helper()
 	b := make([]byte, n)
 	rand.New(rand.NewSource(int64(n))).Read(b)
@@ -105,7 +105,7 @@ func (r *JumboPair) Send(from, n int) []byte {
 }
 
 // Talk sends n messages of size octets every 50 ms from an end, and returns what they hold.
-func (r *JumboPair) Talk(from, n, size int) (all []byte) {
+func (r *MTUPair) Talk(from, n, size int) (all []byte) {
 	r.Helper()
 	for range n {
 		all = append(all, r.Send(from, size)...)
@@ -115,7 +115,7 @@ func (r *JumboPair) Talk(from, n, size int) (all []byte) {
 }
 
 // Probes returns the probes that an end has sent.
-func (r *JumboPair) Probes(from int) (list []Capture) {
+func (r *MTUPair) Probes(from int) (list []Capture) {
 	for _, s := range r.Sent {
 		if s.From == from && s.Probe() {
 			list = append(list, s)
@@ -125,7 +125,7 @@ func (r *JumboPair) Probes(from int) (list []Capture) {
 }
 
 // WantMTU checks the path MTU of an end, IP-level.
-func (r *JumboPair) WantMTU(what string, of, want int) {
+func (r *MTUPair) WantMTU(what string, of, want int) {
 	r.Helper()
 	h := r.Hosts[of]
 	if got := h.Assocs[0].PathStats(0).MaxPacket + rawio.Overhead(h.Addr); got != want {

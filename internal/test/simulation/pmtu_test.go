@@ -37,7 +37,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			}
 			mtu := func(what string, want int) {
 				t.Helper()
-				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MTU+20+extraHeader(b.a.connectAddr()), want)
+				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MaxPacket+20+extraHeader(b.a.connectAddr()), want)
 			}
 			writes(3)
 			mtu("at first", 9000)
