@@ -1,8 +1,6 @@
 package assoc
 
 import (
-	"net/netip"
-
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
@@ -38,13 +36,4 @@ func (a *Assoc) reportSenderDry() {
 		}
 		a.events.push(Event{Kind: EventSenderDry})
 	}
-}
-
-// PathTo returns the value of Message.Path for an address of the peer. It fails with ErrNoPath.
-func (a *Assoc) PathTo(addr netip.Addr) (uint8, error) {
-	p := a.findPath(addr.Unmap())
-	if p == nil {
-		return 0, ErrNoPath
-	}
-	return uint8(p.Index() + 1), nil
 }

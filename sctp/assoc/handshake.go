@@ -1,8 +1,6 @@
 package assoc
 
 import (
-	"encoding/binary"
-	"io"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,6 +9,56 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
+
+// Peer names the two ends of an association to set up.
+type Peer struct {
+	LocalPort, PeerPort uint16           // SCTP ports
+	Local               netip.AddrPort   // own address without Config.LocalAddrs; invalid lets the link choose
+	Remotes             []netip.AddrPort // addresses of the peer, the first is tried first; at most MaxPaths
+}
+
+// Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
+// complete, and does not change while the association lives. It fails with ErrNoSource or
+// ErrNoMarks, or for lack of randomness.
+func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
+	if err := cfg.CanMark(env); err != nil {
+		return nil, err
+	}
+	id, err := newIdentity(env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	a := env.newAssoc()
+	a.cfg, a.env, a.state, a.life.incarnation, a.id.localPort, a.id.peerPort = cfg, env, CookieWait, 1, peer.LocalPort,
+		peer.PeerPort
+	reach := widestScopeAddr(peer.Remotes)
+	a.id.localTag, a.life.localTSN, a.stateData = id.tag, id.tsn, &cookieWait{setup: newSetup(0, reach, 0)}
+	a.replaceSender()
+	a.addrs.peerIsLocal = env.areLocalAddrs(peer.Remotes)
+	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
+	a.addrs.families, a.addrs.local = bothFamilies, a.cfg.localAddrsFor(reach, own.Addr(), bothFamilies)
+	for _, r := range peer.Remotes {
+		a.addPath(own, r, tx.Active) // section 5.4 rule 1
+	}
+	if len(a.paths) == 0 {
+		return nil, ErrNoSource
+	}
+	return a, nil
+}
+
+// Accept makes the association that a returned cookie describes, in state ESTABLISHED. p is the
+// packet with the COOKIE ECHO: pass it to HandlePacket next.
+func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
+	a := env.newAssoc()
+	a.cfg, a.env, a.state, a.life.incarnation, a.id.localPort, a.id.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
+	a.adoptCookie(c)
+	a.replaceSender()
+	a.adoptPaths(c, p, bothFamilies)
+	a.primaryPath().BoundProvedRTT(now.Sub(c.Created)) // the cookie went there
+	a.startData(c.PeerRwnd, c.PeerTSN)
+	a.reportEstablished(now)
+	return a
+}
 
 // setup is what COOKIE-WAIT and COOKIE-ECHOED have in common: INIT or COOKIE ECHO waits for its
 // answer.
@@ -128,103 +176,6 @@ func (a *Assoc) handleT1Timeout(rawio.Time) {
 		a.switchSource(a.paths[s.pathIndex])
 	}
 	a.nextSetupPath()
-}
-
-// handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2). Whatever the
-// answer, "the existing association, including its current state, and the corresponding TCB MUST NOT
-// be changed". By state:
-//
-//   - COOKIE-WAIT (5.2.1): the INIT ACK has the tag and TSN of the own INIT. It goes "to an address
-//     passed by the upper layer" that the INIT lists (rules 1 and 2).
-//   - COOKIE-ECHOED (5.2.1): the same tag and TSN, and tie-tags. A new address is answered by ABORT.
-//   - SHUTDOWN-ACK-SENT (9.2): the SHUTDOWN ACK goes again.
-//   - The others (5.2.2): a new tag and TSN, and tie-tags. A new address is answered by ABORT.
-func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
-	a.rareCounters().InitsIn++
-	a.stats.workSteps += cookieWorkSteps
-	init, err := wire.AsInit(c)
-	if err != nil || init.Tag() == 0 {
-		a.rareCounters().Malformed++
-		return
-	}
-	if a.state == ShutdownAckSent { // 9.2: "it SHOULD discard the INIT chunk and retransmit the SHUTDOWN ACK chunk"
-		a.shutdownState().sendDue = true
-		return
-	}
-	source := in.Remote.Addr().Unmap()
-	if a.state == CookieWait && in.path == nil { // unknown to the upper layer: section 5.2.1, rules 1 and 2
-		p := a.findListedPath(init, source)
-		if p == nil {
-			a.rareCounters().ForeignSource++
-			return
-		}
-		pkt := *in.Packet
-		pkt.Local, pkt.Remote = p.Local, p.Remote
-		in.Packet = &pkt
-	}
-	to := in.Remote.Addr().Unmap() // where the INIT ACK goes
-	var o initParams
-	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(to, to)&a.addrs.families, a.env, &o); !ok {
-		a.rareCounters().InitsRefused++
-		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
-		return
-	}
-	// 5.2.1: "using the same parameters it sent in its original INIT chunk (including its Initiate Tag,
-	// unchanged)".
-	id := identity{tag: a.id.localTag, tsn: a.life.localTSN}
-	if a.state != CookieWait {
-		// 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with an
-		// ABORT chunk".
-		if added := a.addedAddresses(&o, source); added != nil {
-			a.rareCounters().InitsRefused++
-			answerWithAbort(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
-			return
-		}
-		if a.state != CookieEchoed {
-			if id, err = newIdentity(a.env.Rand); err != nil {
-				return
-			}
-		}
-		if !a.ensureTieTags() {
-			return
-		}
-		id.localTieTag, id.peerTieTag = a.life.localTieTag, a.life.peerTieTag
-	}
-	cfg := *a.cfg
-	cfg.OutStreams = max(cfg.outStreams(), a.agreed.outStreams) // as in our INIT or INIT ACK: sections 5.2.1 and 5.2.2
-	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
-		a.rareCounters().InitsRefused++
-	} else if id.tag == a.id.localTag {
-		a.life.cookieExpiresAt, a.life.cookieMadeAt = max(a.life.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))),
-			now
-	}
-}
-
-// findListedPath returns the first path to an address that an INIT from source lists.
-func (a *Assoc) findListedPath(init wire.Init, source netip.Addr) *path {
-	ps := init.Params()
-	for prm, more := ps.Next(); more; prm, more = ps.Next() {
-		addr, err := prm.Addr()
-		if err != nil || !isMeaningfulAt(addr, source) && !addr.IsLinkLocalUnicast() {
-			continue
-		}
-		if p := a.findPath(withZone(addr, source.Zone())); p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// ensureTieTags draws the tie-tags once.
-func (a *Assoc) ensureTieTags() bool {
-	for a.life.localTieTag == 0 { // which says that there are none
-		var b [8]byte
-		if _, err := io.ReadFull(a.env.Rand, b[:]); err != nil {
-			return false
-		}
-		a.life.localTieTag, a.life.peerTieTag = binary.BigEndian.Uint32(b[:]), binary.BigEndian.Uint32(b[4:])
-	}
-	return true
 }
 
 // handleInitAck takes the peer's INIT ACK and answers by COOKIE ECHO (section 5.1).

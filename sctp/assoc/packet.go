@@ -219,17 +219,3 @@ func (a *Assoc) notePeerAlive(now rawio.Time) {
 		a.startT2(now)
 	}
 }
-
-// advanceShutdown takes the steps that wait for all data to be acknowledged.
-func (a *Assoc) advanceShutdown(now rawio.Time) {
-	switch a.state {
-	case ShutdownPending:
-		if a.sender().Idle(now) && !a.endIfInconsistent() {
-			a.sendShutdown(now)
-		}
-	case ShutdownReceived:
-		if a.sender().Idle(now) && !a.endIfInconsistent() {
-			a.sendShutdownAck(now, onDrained)
-		}
-	}
-}

@@ -131,3 +131,12 @@ func (a *Assoc) publicPathState(p *path) PathState {
 	}
 	return PathActive
 }
+
+// PathTo returns the value of Message.Path for an address of the peer. It fails with ErrNoPath.
+func (a *Assoc) PathTo(addr netip.Addr) (uint8, error) {
+	p := a.findPath(addr.Unmap())
+	if p == nil {
+		return 0, ErrNoPath
+	}
+	return uint8(p.Index() + 1), nil
+}

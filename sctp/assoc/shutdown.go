@@ -40,6 +40,20 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 	return nil
 }
 
+// advanceShutdown takes the steps that wait for all data to be acknowledged.
+func (a *Assoc) advanceShutdown(now rawio.Time) {
+	switch a.state {
+	case ShutdownPending:
+		if a.sender().Idle(now) && !a.endIfInconsistent() {
+			a.sendShutdown(now)
+		}
+	case ShutdownReceived:
+		if a.sender().Idle(now) && !a.endIfInconsistent() {
+			a.sendShutdownAck(now, onDrained)
+		}
+	}
+}
+
 // sendShutdown enters SHUTDOWN-SENT: all own data is acknowledged.
 func (a *Assoc) sendShutdown(now rawio.Time) {
 	a.changeState(onDrained, &shutdownSent{shutdownState{path: a.dataPath(), sendDue: true,

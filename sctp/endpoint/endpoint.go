@@ -94,24 +94,32 @@ type tableEntry struct {
 // each other. Screen, Answer, PollTransmit and Stats need only the part that sets up. MakeAssoc
 // needs both parts, every other method the tables alone.
 type Endpoint struct {
-	cfg         Config
-	env         assoc.Env
-	listeners   map[uint16][]*assoc.Config // several on one port have different addresses
-	byPeer      index.Map[peerKey, *assoc.Assoc]
-	byClaim     index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named and most likely lacks
-	byTag       index.Map[tagKey, *assoc.Assoc]
-	entries     map[*assoc.Assoc]*tableEntry
-	dialConfig  *assoc.Config      // of the last association of Connect, and of earlier ones with the same
-	portUses    map[uint16]int     // associations on each local port
-	perSource   quota.ClientShares // associations that hosts have set up
-	usedTags    usedTags
+	cfg Config
+	env assoc.Env
+	tables
+	setups
+	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
+}
+
+// tables is the part that finds what there is.
+type tables struct {
+	listeners  map[uint16][]*assoc.Config // several on one port have different addresses
+	byPeer     index.Map[peerKey, *assoc.Assoc]
+	byClaim    index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named and most likely lacks
+	byTag      index.Map[tagKey, *assoc.Assoc]
+	entries    map[*assoc.Assoc]*tableEntry
+	dialConfig *assoc.Config      // of the last association of Connect, and of earlier ones with the same
+	portUses   map[uint16]int     // associations on each local port
+	perSource  quota.ClientShares // associations that hosts have set up
+	usedTags   usedTags
+}
+
+// setups is the part that sets up.
+type setups struct {
 	answerRates answerRates
 	setupBudget setupBudget
 	answers     assoc.Outbox
-
-	// without Lookup's counts; of the set-up part, as the three above
-	stats                                        Stats
-	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
+	stats       Stats // without Lookup's counts
 }
 
 // New returns an endpoint without listeners and associations.
@@ -123,11 +131,10 @@ func New(cfg Config) *Endpoint {
 		cfg: cfg,
 		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand),
 			Features: cfg.Features, Own: cfg.Own, New: cfg.New},
-		listeners:   make(map[uint16][]*assoc.Config),
-		entries:     make(map[*assoc.Assoc]*tableEntry),
-		portUses:    make(map[uint16]int),
-		answerRates: answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey},
-		setupBudget: newSetupBudget(cfg.MaxSetups),
+		tables: tables{listeners: make(map[uint16][]*assoc.Config), entries: make(map[*assoc.Assoc]*tableEntry),
+			portUses: make(map[uint16]int)},
+		setups: setups{answerRates: answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey},
+			setupBudget: newSetupBudget(cfg.MaxSetups)},
 	}
 }
 

@@ -137,52 +137,6 @@ func (c *Config) cookieLifeFor(extend uint32) time.Duration {
 	return min(c.CookieLife+min(time.Duration(extend)*time.Millisecond, c.CookieLife), keyLifetime)
 }
 
-// answerWithAbort sends an ABORT with the peer's tag and T = 0 to where p came from. A zero refusal
-// has no error cause.
-func answerWithAbort(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
-	b, ok := o.openPacket()
-	if !ok {
-		return
-	}
-	start := len(b)
-	b = wire.AppendAbort(b, false)
-	if why.code != 0 {
-		b = wire.AppendCause(b, why.code, why.info[:min(len(why.info), maxReport)])
-	}
-	o.queueAnswer(p, tag, wire.CloseChunk(b, start))
-}
-
-// RefuseCookie answers a COOKIE ECHO that cannot become an association by ABORT (section 5.1).
-func RefuseCookie(o *Outbox, p *rawio.Packet, c *Cookie) {
-	answerWithAbort(o, p, c.PeerTag, refusal{code: wire.CauseOutOfResource})
-}
-
-// AnswerStale reports an expired cookie to its sender (section 5.1.5).
-func AnswerStale(now rawio.Time, o *Outbox, p *rawio.Packet, c *Cookie) {
-	b, ok := o.openPacket()
-	if !ok {
-		return
-	}
-	start := len(b)
-	b = wire.AppendStaleCookieCause(wire.AppendError(b), c.Staleness(now))
-	o.queueAnswer(p, c.PeerTag, wire.CloseChunk(b, start))
-}
-
-// Reflect answers a packet out of the blue by a lone ABORT, or a SHUTDOWN ACK by SHUTDOWN COMPLETE.
-// The answer carries the packet's own Verification Tag and T = 1 (section 8.4).
-func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
-	b, ok := o.openPacket()
-	if !ok {
-		return
-	}
-	if complete {
-		b = wire.AppendShutdownComplete(b, true)
-	} else {
-		b = wire.AppendAbort(b, true)
-	}
-	o.queueAnswer(p, wire.Packet(p.Data).VTag(), b)
-}
-
 // addedAddresses returns the addresses of an INIT, and of its packet's source, that the association
 // does not have. They are the information of a Restart of an Association with New Addresses cause.
 func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) {
@@ -196,4 +150,101 @@ func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) 
 		}
 	}
 	return added
+}
+
+// handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2). Whatever the
+// answer, "the existing association, including its current state, and the corresponding TCB MUST NOT
+// be changed". By state:
+//
+//   - COOKIE-WAIT (5.2.1): the INIT ACK has the tag and TSN of the own INIT. It goes "to an address
+//     passed by the upper layer" that the INIT lists (rules 1 and 2).
+//   - COOKIE-ECHOED (5.2.1): the same tag and TSN, and tie-tags. A new address is answered by ABORT.
+//   - SHUTDOWN-ACK-SENT (9.2): the SHUTDOWN ACK goes again.
+//   - The others (5.2.2): a new tag and TSN, and tie-tags. A new address is answered by ABORT.
+func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
+	a.rareCounters().InitsIn++
+	a.stats.workSteps += cookieWorkSteps
+	init, err := wire.AsInit(c)
+	if err != nil || init.Tag() == 0 {
+		a.rareCounters().Malformed++
+		return
+	}
+	if a.state == ShutdownAckSent { // 9.2: "it SHOULD discard the INIT chunk and retransmit the SHUTDOWN ACK chunk"
+		a.shutdownState().sendDue = true
+		return
+	}
+	source := in.Remote.Addr().Unmap()
+	if a.state == CookieWait && in.path == nil { // unknown to the upper layer: section 5.2.1, rules 1 and 2
+		p := a.findListedPath(init, source)
+		if p == nil {
+			a.rareCounters().ForeignSource++
+			return
+		}
+		pkt := *in.Packet
+		pkt.Local, pkt.Remote = p.Local, p.Remote
+		in.Packet = &pkt
+	}
+	to := in.Remote.Addr().Unmap() // where the INIT ACK goes
+	var o initParams
+	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(to, to)&a.addrs.families, a.env, &o); !ok {
+		a.rareCounters().InitsRefused++
+		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
+		return
+	}
+	// 5.2.1: "using the same parameters it sent in its original INIT chunk (including its Initiate Tag,
+	// unchanged)".
+	id := identity{tag: a.id.localTag, tsn: a.life.localTSN}
+	if a.state != CookieWait {
+		// 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with an
+		// ABORT chunk".
+		if added := a.addedAddresses(&o, source); added != nil {
+			a.rareCounters().InitsRefused++
+			answerWithAbort(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
+			return
+		}
+		if a.state != CookieEchoed {
+			if id, err = newIdentity(a.env.Rand); err != nil {
+				return
+			}
+		}
+		if !a.ensureTieTags() {
+			return
+		}
+		id.localTieTag, id.peerTieTag = a.life.localTieTag, a.life.peerTieTag
+	}
+	cfg := *a.cfg
+	cfg.OutStreams = max(cfg.outStreams(), a.agreed.outStreams) // as in our INIT or INIT ACK: sections 5.2.1 and 5.2.2
+	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
+		a.rareCounters().InitsRefused++
+	} else if id.tag == a.id.localTag {
+		a.life.cookieExpiresAt, a.life.cookieMadeAt = max(a.life.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))),
+			now
+	}
+}
+
+// findListedPath returns the first path to an address that an INIT from source lists.
+func (a *Assoc) findListedPath(init wire.Init, source netip.Addr) *path {
+	ps := init.Params()
+	for prm, more := ps.Next(); more; prm, more = ps.Next() {
+		addr, err := prm.Addr()
+		if err != nil || !isMeaningfulAt(addr, source) && !addr.IsLinkLocalUnicast() {
+			continue
+		}
+		if p := a.findPath(withZone(addr, source.Zone())); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// ensureTieTags draws the tie-tags once.
+func (a *Assoc) ensureTieTags() bool {
+	for a.life.localTieTag == 0 { // which says that there are none
+		var b [8]byte
+		if _, err := io.ReadFull(a.env.Rand, b[:]); err != nil {
+			return false
+		}
+		a.life.localTieTag, a.life.peerTieTag = binary.BigEndian.Uint32(b[:]), binary.BigEndian.Uint32(b[4:])
+	}
+	return true
 }
