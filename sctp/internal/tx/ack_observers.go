@@ -48,7 +48,7 @@ func (s *Sender) observeDuplicates(now rawio.Time, k wire.Sack) {
 		s.onSpuriousLoss(now, t)   // reordering.go: what went again was not lost
 		s.tailProbe.onDuplicate(t) // tail_probe.go: nor was what the probe is about
 		if r := s.outstanding.sentRecord(t); r != nil && r.unreportedDups > 0 {
-			s.onDuplicateReported(t, r) // spurious_timeout.go: nor what T3-rtx has marked
+			s.paths[r.path].spuriousTimeout.onDuplicate(t, r) // spurious_timeout.go: nor what T3-rtx has marked
 			r.unreportedDups--
 			s.paths[r.path].sack.dupOctets += r.chunkLen()
 		}
@@ -61,7 +61,7 @@ func (p *Path) observeSack(now rawio.Time, lastOfAll bool) {
 	if p.sack.rtt > 0 {
 		p.ObserveRTT(p.sack.rtt) // rto.go
 	}
-	p.packetPairs.onAcked(now, p.sack.ackedOctets, p.pmdcs) // packet_pairs.go: the rate of the bottleneck
+	p.pacing.pairs.onAcked(now, p.sack.ackedOctets, p.pmdcs) // packet_pairs.go: the rate of the bottleneck
 	if lastOfAll {
 		p.learnSackDelay() // sack_delay.go
 	}

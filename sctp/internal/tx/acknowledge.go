@@ -133,7 +133,7 @@ func (s *Sender) ackChunks(k *sackInProgress, t wire.TSN, r *chunkRecord, n int)
 	p, octets := s.paths[r.path], n*r.chunkLen()
 	c := ackedChunks{t, n, r, p}
 	s.observeAcked(k.receivedAt, c)
-	if !r.isIn(inToRetransmit) && c.covers(p.firstInFlight) {
+	if !r.isIn(inToRetransmit) && c.covers(p.flight.first) {
 		p.sack.ackedFirst = true
 	}
 	s.burst.ackedOctets += octets

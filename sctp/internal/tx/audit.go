@@ -40,8 +40,8 @@ func (s *Sender) Audit() error {
 		}
 	}
 	for i, p := range s.paths {
-		if (p.flightSize > 0) != (p.t3At != rawio.Never) && !s.recovery.pathsToMark.Has(i) {
-			return fmt.Errorf("path %d: flight %d, T3 %d", i, p.flightSize, p.t3At)
+		if (p.flight.octets > 0) != (p.timers.t3At != rawio.Never) && !s.recovery.pathsToMark.Has(i) {
+			return fmt.Errorf("path %d: flight %d, T3 %d", i, p.flight.octets, p.timers.t3At)
 		}
 	}
 	if s.recovery.bypassCwnd && (!s.recovery.active && !s.tailProbe.pending || g.numToRetransmit == 0) {
@@ -60,7 +60,7 @@ func (g *outstanding) auditSets(paths []*Path) error {
 	for t := g.firstUnacked; t != g.nextTSN; t++ {
 		r, in := g.recordOf(t), chunkSets(0)
 		for i, p := range paths {
-			if uint32(t-g.firstUnacked) < uint32(p.inFlightTSNs.Cap()) && p.inFlightTSNs.Has(t) {
+			if uint32(t-g.firstUnacked) < uint32(p.flight.tsns.Cap()) && p.flight.tsns.Has(t) {
 				if in |= inFlight; i != int(r.path) {
 					return fmt.Errorf("TSN %d is in flight to path %d, and was sent to path %d", t, i, r.path)
 				}
@@ -84,8 +84,8 @@ func (g *outstanding) auditSets(paths []*Path) error {
 		}
 	}
 	for i, p := range paths {
-		if p.flightSize != flight[i] || p.flightSize > 0 && p.firstInFlight != first[i] {
-			return fmt.Errorf("path %d: flight %d, first %d; counted are %d and %d", i, p.flightSize, p.firstInFlight,
+		if p.flight.octets != flight[i] || p.flight.octets > 0 && p.flight.first != first[i] {
+			return fmt.Errorf("path %d: flight %d, first %d; counted are %d and %d", i, p.flight.octets, p.flight.first,
 				flight[i], first[i])
 		}
 	}
@@ -136,11 +136,12 @@ func (s *Sender) DumpState() string {
 		w.probeIsCut, s.delivered.latest, g.lossEligibleTo, s.tailProbe.pending, s.tailProbe.unacked,
 		s.tailProbe.tsn, s.sack.active, g.numToRetransmit, g.numGapAcked, g.numReneged)
 	for _, p := range s.paths {
-		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flightSize, p.cc.Window(), p.cc.Ssthresh(), p.t3At,
-			p.ptoAt, p.nextSendAt, p.lastSentAt, p.idleSince,
-			p.blackHoleTimeouts, p.onePacketOnly, p.tsnsSentAtReduction, p.rttTiming, p.rttTSN, p.rttStartAt,
+		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flight.octets, p.cc.Window(), p.cc.Ssthresh(), p.timers.t3At,
+			p.timers.ptoAt, p.pacing.nextSendAt, p.lastSentAt, p.idleSince,
+			p.blackHoleTimeouts, p.onePacketOnly, p.tsnsSentAtReduction, p.timing.active, p.timing.tsn,
+			p.timing.startedAt,
 			p.latestDelivered, p.suspicion,
-			p.rackTimeout(), p.sackDelays.longestDelay(), p.renegedOctets, p.earlyT3.expiries, p.IsBlackHole(),
+			p.rackTimeout(), p.sackDelays.longestDelay(), p.renegedOctets, p.timers.early.expiries, p.IsBlackHole(),
 			p.NeedsRTTProof())
 		if c := p.rateSampler; c != nil {
 			b = fmt.Append(b, c.delivered, c.lost, c.appLimitedUntil)

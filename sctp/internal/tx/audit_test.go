@@ -13,15 +13,15 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 	for what, spoil := range map[string]func(*Sender){
 		"flight":     func(s *Sender) { s.outstanding.flightSize++ },
 		"data":       func(s *Sender) { s.outstanding.dataInFlight-- },
-		"path":       func(s *Sender) { s.paths[0].flightSize++ },
-		"first":      func(s *Sender) { s.paths[0].firstInFlight++ },
-		"timer":      func(s *Sender) { s.paths[0].t3At = rawio.Never },
+		"path":       func(s *Sender) { s.paths[0].flight.octets++ },
+		"first":      func(s *Sender) { s.paths[0].flight.first++ },
+		"timer":      func(s *Sender) { s.paths[0].timers.t3At = rawio.Never },
 		"marked":     func(s *Sender) { s.outstanding.numToRetransmit++ },
 		"gapped":     func(s *Sender) { s.outstanding.numGapAcked++ },
 		"held":       func(s *Sender) { s.queue.bufferedOctets-- },
 		"unsent":     func(s *Sender) { s.queue.waitingOctets++ },
 		"two states": func(s *Sender) { s.outstanding.toRetransmit.Add(s.outstanding.firstUnacked) },
-		"no state":   func(s *Sender) { s.paths[0].inFlightTSNs.Remove(s.outstanding.firstUnacked) },
+		"no state":   func(s *Sender) { s.paths[0].flight.tsns.Remove(s.outstanding.firstUnacked) },
 		"ripe":       func(s *Sender) { s.outstanding.lossEligible.Add(s.outstanding.firstUnacked) },
 	} {
 		l := newLab(t, 1)

@@ -17,7 +17,7 @@ func (s *Sender) noteCwndFull(now rawio.Time, p *Path) {
 	if w < p.cc.Ssthresh() && s.isFarPath(p) {
 		w /= 2
 	}
-	if p.flightSize >= w {
+	if p.flight.octets >= w {
 		p.cwndFull = sendOrder{true, stampOf(now), s.outstanding.nextTSN}
 	}
 }

@@ -29,7 +29,7 @@ func (s *Sender) Expect(more bool) { s.burst.moreExpected = more }
 // user that says so. It is also so where two packets are in flight that could have been one, whose
 // SACK is not delayed.
 func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
-	pair := p.flightSize > 0 && p.flightSize <= p.pmdcs && !s.singlePacketInFlight(p)
+	pair := p.flight.octets > 0 && p.flight.octets <= p.pmdcs && !s.outstanding.isSinglePacket(p)
 	n := s.queue.waiting.length
 	if s.queue.current.loaded {
 		n++
@@ -49,7 +49,7 @@ func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 // manyInFlight reports whether so much is in flight to p that its acknowledgement is worth waiting
 // for.
 func (p *Path) manyInFlight() bool {
-	return p.flightSize >= busyPackets*p.pmdcs && p.minRTTBelow(shortRTT)
+	return p.flight.octets >= busyPackets*p.pmdcs && p.minRTTBelow(shortRTT)
 }
 
 // deferral is what waits in a transmission opportunity.

@@ -73,7 +73,7 @@ func (s *Sender) declareLost(now rawio.Time, t wire.TSN, r *chunkRecord, lost *P
 	p := s.paths[r.path]
 	if r.state != stateWithheld {
 		lost.add(p.Index())
-		s.recordLoss(t, p)
+		s.recovery.recordLoss(t, p)
 	}
 	if p.rateSampler != nil {
 		s.rateLost(now, t, r, p)

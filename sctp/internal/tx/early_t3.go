@@ -36,14 +36,14 @@ func (s *Sender) earlyT3Timeout(p *Path) time.Duration {
 
 // startT3 starts T3-rtx (section 6.3.2). After an early expiry its time goes on.
 func (s *Sender) startT3(now rawio.Time, p *Path) {
-	e := &p.earlyT3
+	e := &p.timers.early
 	if e.expiries == 0 || !now.Before(e.rtoAt) {
 		*e = earlyTimeouts{rtoAt: now.Add(p.rttEst.rto), firstTimeout: s.earlyT3Timeout(p)}
 	}
-	p.t3At = e.rtoAt
+	p.timers.t3At = e.rtoAt
 	// what goes out again then is to have as long
 	if at := now.Add(e.firstTimeout << e.expiries); at.Add(e.firstTimeout) <= e.rtoAt {
-		p.t3At = at
+		p.timers.t3At = at
 	}
 }
 
@@ -61,17 +61,17 @@ func (p *Path) grace() time.Duration {
 // and T3-rtx goes on to its time. What is in flight for the first time since something was
 // acknowledged may have left. It has the time that its SACK takes.
 func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
-	if p.flightSize == 0 {
+	if p.flight.octets == 0 {
 		return
 	}
 	at := now.Add(wait)
 	if !p.onePacketOnly {
 		s.updateFirstInFlight(p)
-		age := time.Duration(stampOf(now)-s.outstanding.recordOf(p.firstInFlight).sentStamp) * time.Microsecond
+		age := time.Duration(stampOf(now)-s.outstanding.recordOf(p.flight.first).sentStamp) * time.Microsecond
 		at = max(at, now.Add(p.grace()-age))
 	}
-	if at.Add(minT3) < p.t3At {
-		p.t3At = at
+	if at.Add(minT3) < p.timers.t3At {
+		p.timers.t3At = at
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
 // there is any.
 func (s *Sender) HastenFor(now rawio.Time, p *Path) (any bool) {
 	for _, q := range s.paths {
-		if q.flightSize > 0 && (q == p || q.suspicion.sendBlocked) {
+		if q.flight.octets > 0 && (q == p || q.suspicion.sendBlocked) {
 			s.Hasten(now, q, 0)
 			p.onePacketOnly, any = p.onePacketOnly || q != p, true
 		}

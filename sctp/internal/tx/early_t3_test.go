@@ -48,14 +48,14 @@ func TestT3ExpiresEarlyButCountsInTime(t *testing.T) {
 			if l.s.Stats().Timeouts > before {
 				got += fmt.Sprint(l.now/ms, map[bool]string{true: "! ", false: " "}[failed != 0])
 			}
-			p.nextSendAt = 0
+			p.pacing.nextSendAt = 0
 			l.transmit()
 		}
 		check.Equal(t, tt.name, got, tt.want+" ")
 		check.That(t, hits == 1 || tt.name == "the letter", "%s: cwnd was reduced %d times", tt.name, hits)
 		l.sack(1)
-		check.That(t, p.earlyT3.expiries == 0 && p.t3At == rawio.Never, "%s: an acknowledgement leaves %+v", tt.name,
-			p.earlyT3)
+		check.That(t, p.timers.early.expiries == 0 && p.timers.t3At == rawio.Never, "%s: an acknowledgement leaves %+v", tt.name,
+			p.timers.early)
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	s.withheld.packetsUntilNext = max(s.withheld.packetsUntilNext-n, min(s.withheld.packetsUntilNext, 1))
 	s.stats.Chunks += uint64(n)
 	s.stats.Octets += uint64(n * size)
-	p.cc.OnSent(now, n*chunk, p.flightSize)
+	p.cc.OnSent(now, n*chunk, p.flight.octets)
 }
 
 // fastPathChunks returns how many new chunks may go to p, to which one went just now, without any
@@ -46,10 +46,10 @@ func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
 	l := &s.queue.current
 	if l.loaded && !l.fromQueue || !s.queue.isEmpty() && s.burst.deferral > deferShort ||
 		s.outstanding.numToRetransmit > 0 || s.window.probing || s.sackNow ||
-		p.onePacketOnly || s.hasNarrowWindow(p) || s.isPaced(p) || !p.rttTiming || p != s.DataPath() {
+		p.onePacketOnly || s.hasNarrowWindow(p) || s.isPaced(p) || !p.timing.active || p != s.DataPath() {
 		return 0
 	}
-	n := min((p.sendWindow()-1-p.flightSize)/chunk, s.outstanding.rwnd/size-1, maxOutstanding-s.outstanding.len())
+	n := min((p.sendWindow()-1-p.flight.octets)/chunk, s.outstanding.rwnd/size-1, maxOutstanding-s.outstanding.len())
 	if s.cfg.MaxBurst > 0 {
 		n = min(n, s.burst.left)
 	}

@@ -13,7 +13,7 @@ func (s *Sender) growCwnd(now rawio.Time) {
 		p.observeSack(now, all)
 		k := &p.sack
 		if k.ackedOctets > 0 {
-			p.onePacketOnly, p.earlyT3.expiries = false, 0
+			p.onePacketOnly, p.timers.early.expiries = false, 0
 			s.clearCwndFull(p)
 		}
 		if k.ackedOctets > 0 || k.dupOctets > 0 || all {

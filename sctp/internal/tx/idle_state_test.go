@@ -70,7 +70,7 @@ func TestWhatKeepsASenderFromResting(t *testing.T) {
 		"more to come":             func(s *Sender) { s.Expect(true) },
 		"a contradiction":          func(s *Sender) { s.outstanding.fault = new(invariant.Error) },
 		"a message that expires":   func(s *Sender) { s.queue.earliestExpiryAt = second },
-		"T3-rtx":                   func(s *Sender) { s.paths[0].t3At = second },
+		"T3-rtx":                   func(s *Sender) { s.paths[0].timers.t3At = second },
 		"a SACK in parts":          func(s *Sender) { s.sack.active = true },
 		"a Source with a message":  func(s *Sender) { s.SetUpper(&countedSource{n: 1, size: 1}, nil) },
 		"a packet that is held up": func(s *Sender) { s.burst.paceAt = second },

@@ -43,7 +43,7 @@ func TestSackForManyPacketsCountsAsOneForEach(t *testing.T) {
 			l.s.outstanding.retransmitLog.push(&l.s.outstanding, 1, r.sentStamp)
 		}
 		l.sackAfter(100, 0, tt.gaps...)
-		l.pathAt(0).nextSendAt = 0
+		l.pathAt(0).pacing.nextSendAt = 0
 		l.expectTSNs(tt.name, tt.want)
 	}
 }
@@ -79,7 +79,7 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	// req 9260-7.2.4-5
 	l.expectTSNs("third miss: the lost chunk at once, whatever cwnd says", "3")
 	// req 9260-7.2.4-6, 9260-6.1-18
-	check.Equal(t, "T3-rtx, restarted for the first outstanding chunk, at", l.pathAt(0).t3At,
+	check.Equal(t, "T3-rtx, restarted for the first outstanding chunk, at", l.pathAt(0).timers.t3At,
 		l.now.Add(l.pathAt(0).RTO()))
 	// req 9260-7.2.1-6
 	l.sack(2, gap{4, 8})
@@ -230,19 +230,19 @@ func TestTimerRules(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.pathAt(0)
 	l.sendFull(1)
-	must.Equal(t, "R1: T3-rtx at", p.t3At, second) // req 9260-6.1-17
+	must.Equal(t, "R1: T3-rtx at", p.timers.t3At, second) // req 9260-6.1-17
 	l.now = 300 * ms
 	l.sendFull(3)
-	check.Equal(t, "T3-rtx after another transmission, at", p.t3At, second) // req 9260-6.1-19
+	check.Equal(t, "T3-rtx after another transmission, at", p.timers.t3At, second) // req 9260-6.1-19
 	l.now = 400 * ms
 	l.sack(0, gap{3, 3})
-	check.Equal(t, "T3-rtx after an acknowledgement not of the earliest, at", p.t3At, second)
+	check.Equal(t, "T3-rtx after an acknowledgement not of the earliest, at", p.timers.t3At, second)
 	l.now = 500 * ms
 	l.sack(1, gap{3, 3})
-	check.Equal(t, "R3: T3-rtx at", p.t3At, l.now.Add(p.RTO())) // req 9260-6.3.2-2
+	check.Equal(t, "R3: T3-rtx at", p.timers.t3At, l.now.Add(p.RTO())) // req 9260-6.3.2-2
 	l.sack(4)
 	// req 9260-6.3.2-1
-	check.That(t, p.t3At == rawio.Never && l.s.NextTimeout() == rawio.Never, "R2: T3-rtx runs with nothing outstanding")
+	check.That(t, p.timers.t3At == rawio.Never && l.s.NextTimeout() == rawio.Never, "R2: T3-rtx runs with nothing outstanding")
 }
 
 func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
@@ -257,7 +257,7 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	n := l.s.outstanding.recordOf(4).missCount
 	check.That(t, l.s.Stats().Reneged == 1 && p.Flight() == counted && n == 1, "reneged %d, flight %d, %d misses",
 		l.s.Stats().Reneged, p.Flight(), n)
-	check.That(t, p.t3At != rawio.Never, "R4: no T3-rtx for the reneged TSN")
+	check.That(t, p.timers.t3At != rawio.Never, "R4: no T3-rtx for the reneged TSN")
 	l.runNextTimeout()
 	l.expectTSNs("T3-rtx", "4")
 	check.Equal(t, "messages acknowledged: a gap acknowledgement frees nothing", len(l.acked), 2)
@@ -291,13 +291,13 @@ func TestT3RestartsWithTheEarliestTSN(t *testing.T) {
 			l.sack(0, gap{other, other}, gap{3, 3 + last})
 		}
 		l.sack(0, gap{3, 5}) // the third miss, and the other is taken back: it is in flight
-		t3 := p.t3At
+		t3 := p.timers.t3At
 		l.now += ms
 		l.expectTSNs(row.name, fmt.Sprint(row.again))
 		if row.restarts {
 			t3 = l.now.Add(p.RTO())
 		}
-		check.Equal(t, row.name+": T3-rtx expires at", p.t3At, t3)
+		check.Equal(t, row.name+": T3-rtx expires at", p.timers.t3At, t3)
 	}
 }
 

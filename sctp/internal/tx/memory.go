@@ -10,7 +10,7 @@ func (s *Sender) Held() int {
 	}
 	flights := 0
 	for _, p := range s.paths {
-		flights += p.inFlightTSNs.Held() + p.rateSampler.packetStatesMemory()
+		flights += p.flight.tsns.Held() + p.rateSampler.packetStatesMemory()
 	}
 	return int(unsafe.Sizeof(*s)) + s.outstanding.memoryOctets + flights +
 		len(s.queue.waiting.ring)*int(unsafe.Sizeof(Message{})) +

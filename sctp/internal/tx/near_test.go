@@ -39,12 +39,12 @@ func TestNearWindow(t *testing.T) {
 		check.Equal(t, tt.name+": octets of the send buffer", l.s.SendBuffer(), tt.buffer)
 		check.Equal(t, tt.name+": octets", p.sendWindow(), tt.want)
 		for _, more := range []int{-1, 0} {
-			p.flightSize = tt.want + more
+			p.flight.octets = tt.want + more
 			open := p.hasCwndRoom()
-			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flightSize,
+			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flight.octets,
 				tt.want, open)
 		}
-		p.flightSize = 0
+		p.flight.octets = 0
 	}
 }
 

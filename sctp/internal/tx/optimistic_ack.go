@@ -9,7 +9,7 @@ import (
 
 // A SACK is the peer's word, and a peer that lies would have its data sooner than others behind the
 // same bottleneck. Octets that are acknowledged, taken back and acknowledged again open the window
-// once (Path.renegedOctets). Duplicates undo a few reductions (Sender.undoReduction). What is
+// once (Path.renegedOctets). Duplicates undo a few reductions (Path.undoReduction). What is
 // reported missing goes again within bounds.
 //
 // A peer may acknowledge what has not arrived, so that nothing is ever lost, and no SACK shows it.
@@ -80,7 +80,7 @@ func (s *Sender) shouldWithhold(p *Path, size int) bool {
 		if w.packetsUntilNext > withholdEveryNarrow {
 			w.packetsUntilNext = 1 + int(s.cfg.Rand()%withholdEveryNarrow)
 		}
-	case p.flightSize < withholdMinFlight*p.pmdcs || !room:
+	case p.flight.octets < withholdMinFlight*p.pmdcs || !room:
 		return false
 	}
 	if w.packetsUntilNext == 0 {
@@ -110,9 +110,9 @@ func (w *withheldChunk) isWithin(from, to wire.TSN) bool {
 func (s *Sender) withholdChunk(now rawio.Time, p *Path, size int) {
 	w := &s.withheld
 	w.isActive, w.tsn, w.sendAt = true, s.outstanding.nextTSN, now.Add(max(2*p.rttEst.srtt, minPTO))
-	timing := p.rttTiming
+	timing := p.timing.active
 	t, r := s.takeNextChunk(now, p, size)
-	p.rttTiming = timing // another measures the round trip
+	p.timing.active = timing // another measures the round trip
 	s.recordChunkSent(now, onWithhold, t, r, p)
 }
 

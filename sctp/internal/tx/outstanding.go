@@ -147,7 +147,7 @@ func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p 
 		if now&inFlight != 0 {
 			g.addInFlight(t, r, p)
 		} else {
-			p.inFlightTSNs.Remove(t)
+			p.flight.tsns.Remove(t)
 			g.lossEligible.Remove(t)
 			g.removeInFlight(r, p)
 		}
@@ -190,28 +190,24 @@ func (g *outstanding) addToCounts(in chunkSets, by int32) {
 
 // addInFlight counts a chunk as in flight to p.
 func (g *outstanding) addInFlight(t wire.TSN, r *chunkRecord, p *Path) {
-	g.inFlightSet(p).Add(t)
-	if p.flightSize == 0 || t.Less(p.firstInFlight) {
-		p.firstInFlight = t
-	}
-	p.flightSize += r.chunkLen()
+	g.growInFlightSet(p)
+	p.flight.add(t, r.chunkLen())
 	g.flightSize += r.chunkLen()
 	g.dataInFlight += int(r.size)
 }
 
 // removeInFlight counts a chunk as in flight no more.
 func (g *outstanding) removeInFlight(r *chunkRecord, p *Path) {
-	p.flightSize -= r.chunkLen()
+	p.flight.octets -= r.chunkLen()
 	g.flightSize -= r.chunkLen()
 	g.dataInFlight -= int(r.size)
 }
 
-// inFlightSet returns the set of what is in flight to p, wide enough for what is outstanding.
-func (g *outstanding) inFlightSet(p *Path) *tsnset.Set {
-	if n := len(g.chunkRing); p.inFlightTSNs.Cap() < n {
-		p.inFlightTSNs.Grow(n, g.firstUnacked, min(g.len(), p.inFlightTSNs.Cap()))
+// growInFlightSet makes the set of what is in flight to p wide enough for what is outstanding.
+func (g *outstanding) growInFlightSet(p *Path) {
+	if n := len(g.chunkRing); p.flight.tsns.Cap() < n {
+		p.flight.tsns.Grow(n, g.firstUnacked, min(g.len(), p.flight.tsns.Cap()))
 	}
-	return &p.inFlightTSNs
 }
 
 // recordSend records that a chunk is sent to p, or withheld, or was sent and is not lost. The chunk
@@ -232,10 +228,11 @@ func (g *outstanding) recordNewSends(first wire.TSN, size int, p *Path) {
 	for t := first; t != g.nextTSN; t++ {
 		g.recordOf(t).state = stateInFlight
 	}
-	g.inFlightSet(p).AddRange(first, n)
+	g.growInFlightSet(p)
+	p.flight.tsns.AddRange(first, n)
 	g.unacked.AddRange(first, n)
 	chunks := n * g.recordOf(first).chunkLen()
-	p.flightSize += chunks
+	p.flight.octets += chunks
 	g.flightSize += chunks
 	g.dataInFlight += n * size
 	g.rwnd -= n * size
@@ -261,8 +258,8 @@ func (g *outstanding) addLossEligible(t wire.TSN, r *chunkRecord) {
 // cumAckFirst for each.
 func (g *outstanding) removeFromSets(n int, paths []*Path) {
 	for _, p := range paths {
-		if p.flightSize != 0 {
-			p.inFlightTSNs.RemoveRange(g.firstUnacked, n)
+		if p.flight.octets != 0 {
+			p.flight.tsns.RemoveRange(g.firstUnacked, n)
 		}
 	}
 	g.toRetransmit.RemoveRange(g.firstUnacked, n) // one by one, as this is done for each SACK
@@ -289,7 +286,7 @@ func (g *outstanding) cumAckFirst(r *chunkRecord, p *Path) {
 // clearFlight empties the accounts when the association has ended. The chunks remain, for popFirst.
 func (g *outstanding) clearFlight(paths []*Path) {
 	for _, p := range paths {
-		p.flightSize = 0
+		p.flight.octets = 0
 	}
 	g.flightSize, g.dataInFlight = 0, 0
 }

@@ -14,6 +14,14 @@ const (
 	pacingBurstPackets = 10
 )
 
+// pacing is how packets to a path are spread.
+type pacing struct {
+	nextSendAt rawio.Time    // the next packet does not leave earlier
+	lag        time.Duration // what late timers have cost, see addTimerLateness
+	held       bool          // a packet waits for nextSendAt
+	pairs      packetPairs
+}
+
 // isPaced reports whether packets to p are spread over the round trip. They are where the
 // controller asks for it. Else they are over all but near paths, as soon as one round trip is
 // known. In strict RFC mode Max.Burst takes its place.
@@ -21,10 +29,10 @@ func (s *Sender) isPaced(p *Path) bool { return p.pacer != nil || s.isFarPath(p)
 
 // pacingBlocks reports whether a packet to p has to wait for its time, and remembers until when.
 func (s *Sender) pacingBlocks(now rawio.Time, p *Path) bool {
-	if !now.Before(p.nextSendAt) || !s.isPaced(p) {
+	if !now.Before(p.pacing.nextSendAt) || !s.isPaced(p) {
 		return false
 	}
-	s.burst.paceAt, p.pacingHeld = p.nextSendAt, true
+	s.burst.paceAt, p.pacing.held = p.pacing.nextSendAt, true
 	return true
 }
 
@@ -35,21 +43,21 @@ func (s *Sender) schedulePacing(now rawio.Time, p *Path, octets int) {
 	}
 	rate, quantum := p.pacingRate(), pacingQuantum
 	if rate <= 0 {
-		p.nextSendAt = now
+		p.pacing.nextSendAt = now
 		return
 	}
 	if p.pacer == nil {
-		rate = max(rate, p.packetPairs.burstRate())
-		p.packetPairs.octetsLeft -= octets
+		rate = max(rate, p.pacing.pairs.burstRate())
+		p.pacing.pairs.octetsLeft -= octets
 	}
-	if p.pacer == nil || p.rateSampler != nil && p.flightSize <= pacingBurstPackets*p.pmdcs {
+	if p.pacer == nil || p.rateSampler != nil && p.flight.octets <= pacingBurstPackets*p.pmdcs {
 		quantum = max(quantum, durationAtRate(pacingBurstPackets*p.pmdcs, rate))
 	}
 	gap := durationAtRate(octets, rate)
-	p.addTimerLateness(now.Sub(p.nextSendAt)-quantum, rate)
-	made := min(p.pacingLag, gap/2)
-	p.pacingLag -= made
-	p.nextSendAt = max(p.nextSendAt, now.Add(-quantum)).Add(gap - made)
+	p.addTimerLateness(now.Sub(p.pacing.nextSendAt)-quantum, rate)
+	made := min(p.pacing.lag, gap/2)
+	p.pacing.lag -= made
+	p.pacing.nextSendAt = max(p.pacing.nextSendAt, now.Add(-quantum)).Add(gap - made)
 }
 
 // addTimerLateness handles a packet that waited for its time and left so much later. Timers are
@@ -57,11 +65,11 @@ func (s *Sender) schedulePacing(now rawio.Time, p *Path, octets int) {
 // the path. So the lost time is made up at twice the pace, until as much is in flight as the
 // controller keeps there.
 func (p *Path) addTimerLateness(late time.Duration, rate int64) {
-	if p.pacingHeld && p.pacer != nil && late > 0 {
-		p.pacingLag += late
+	if p.pacing.held && p.pacer != nil && late > 0 {
+		p.pacing.lag += late
 	}
-	if p.pacingHeld = false; durationAtRate(p.flightSize, rate) >= p.rttEst.minRTT.get() {
-		p.pacingLag = 0
+	if p.pacing.held = false; durationAtRate(p.flight.octets, rate) >= p.rttEst.minRTT.get() {
+		p.pacing.lag = 0
 	}
 }
 

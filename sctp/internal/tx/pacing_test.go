@@ -83,7 +83,7 @@ func TestWhatTimersHaveCostIsMadeUp(t *testing.T) {
 		l.transmit()
 		l.enqueueMany(1000, full)
 		var got []int
-		l.now = p.nextSendAt + tt.late
+		l.now = p.pacing.nextSendAt + tt.late
 		for range tt.want {
 			n := 0
 			for end := l.now + ms - 1; l.now < end; l.now = l.s.NextTimeout() {
@@ -103,7 +103,7 @@ func TestNoPaceAskedFor(t *testing.T) {
 	l.pathAt(0).pacer.(*fixedPacer).rate = 0
 	l.now = l.s.NextTimeout() + 1
 	n := len(l.transmit())
-	check.That(t, n >= 80 && l.pathAt(0).nextSendAt == l.now, "%d packets, the next at %d", n, l.pathAt(0).nextSendAt)
+	check.That(t, n >= 80 && l.pathAt(0).pacing.nextSendAt == l.now, "%d packets, the next at %d", n, l.pathAt(0).pacing.nextSendAt)
 }
 
 // What Max.Burst allows after a SACK is not lost to a pace that lets less go at once.
@@ -162,7 +162,7 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 		if tt.letter || n != 11 {
 			continue
 		}
-		for ; p.flightSize < p.cc.Window(); n++ { // 2 cwnd in a round trip
+		for ; p.flight.octets < p.cc.Window(); n++ { // 2 cwnd in a round trip
 			next, gap := l.s.NextTimeout(), tt.trip*counted/rawio.Time(2*p.cc.Window())
 			must.That(t, n <= 11 || next.Sub(l.now+gap).Abs() <= time.Microsecond, "%s: packet %d after %v, want %v",
 				tt.name, n, next.Sub(l.now), time.Duration(gap))

@@ -62,8 +62,8 @@ func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 		l.transmit()
 		l.now = min(l.now+ms, l.s.NextTimeout())
 	}
-	check.That(t, p.packetPairs.octetsLeft <= 0 && p.packetPairs.burstRate() == 0, "%d octets of a window are left",
-		p.packetPairs.octetsLeft)
+	check.That(t, p.pacing.pairs.octetsLeft <= 0 && p.pacing.pairs.burstRate() == 0, "%d octets of a window are left",
+		p.pacing.pairs.octetsLeft)
 }
 
 // windowOnly is a controller with a window, and no pace of its own.

@@ -58,71 +58,83 @@ const maxPMDCS = 65532
 // congestion control, T3-rtx, flight size and error counter.
 type Path struct {
 	// What is rare.
-	tsnsSentAtReduction uint64   // TSNs that had been sent when cwnd was last reduced
-	timeoutMarkFrom     wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
-	timeoutMarkTo       wire.TSN // and up to where
+
+	tsnsSentAtReduction uint64 // TSNs that had been sent when cwnd was last reduced
 	reordering          reordering
 
-	// What acknowledgements look at; cwndFull is about the octets of flightSize.
+	// What acknowledgements look at.
 
 	// Errors is the owner's error counter of section 8.2.
-	Errors int
-	// what was sent before that was in flight when these were as many as cwnd, see cwnd_limited.go
-	cwndFull        sendOrder
+	Errors          int
+	cwndFull        sendOrder // what was sent before that was in flight when cwnd was full, see cwnd_limited.go
 	latestDelivered sendOrder // the last of what has arrived, of all that was sent here
-	// octets whose acknowledgement was taken back: of what is acknowledged next so many open no
-	// window
-	renegedOctets   int
+	renegedOctets   int       // were taken back: of what is acknowledged next so many open no window
 	sack            pathSack
 	spuriousTimeout spuriousTimeout
 
-	// What sending a message looks at, too.
+	// What sending a message looks at, too: first the round trip.
 
-	rttEst rttEstimator
-	// Local and Remote are the transport addresses. An invalid Local lets the link choose.
-	Local, Remote netip.AddrPort
+	rttEst     rttEstimator
+	timing     timedChunk
+	provedRTT  time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
+	sackDelays sackDelays
+
+	ackedTooSoon    bool // SACKs came sooner than proved, see narrow_window.go
+	noRTTSinceProbe bool // no round trip was since the last probe for a lost tail
+	onePacketOnly   bool // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+
+	// Where it leads, and whether it does.
+
+	index uint8
 	// State is set by the owner; it decides where DATA goes.
 	State PathState
 	// HeartbeatsOnSuspicion is set by an owner that sends a HEARTBEAT to the path when it is
 	// suspected.
 	HeartbeatsOnSuspicion bool
-	index                 uint8
+	// Local and Remote are the transport addresses. An invalid Local lets the link choose.
+	Local, Remote netip.AddrPort
+	suspicion     suspicion
+
+	// How long packets may be.
+
 	// BasePMTU is set by an owner that probes the path MTU. Packets of at most so many octets pass
 	// in any case. So the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no
 	// packet is suspected.
 	BasePMTU int
 	// CutFrom is set by the owner. Packets of at least so many octets, where they are longer than
 	// the MTU, are sent as IP fragments. 0: all of them; less: none.
-	CutFrom int32
-
+	CutFrom           int32
+	blackHoleTimeouts int32 // T3-rtx expiries for packets above BasePMTU, with none acknowledged since
 	mtu               int
 	pmdcs             int
-	provedRTT         time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
-	cc                cc.Controller
-	pacer             cc.Pacer      // cc, if it asks for pacing
-	rateSampler       *rateSampler  // if it asks for delivery-rate samples, or nil
-	nextSendAt        rawio.Time    // the next packet does not leave earlier then
-	pacingLag         time.Duration // what late timers have cost, see addTimerLateness
-	flightSize        int           // octets of DATA chunks in flight, with header and padding
-	inFlightTSNs      tsnset.Set    // them
-	t3At              rawio.Time    // when T3-rtx expires, or Never
-	ptoAt             rawio.Time    // when the tail-loss probe is due, or Never
-	lastSentAt        rawio.Time    // the last transmission of DATA, or Never
-	idleSince         rawio.Time    // since when the destination is idle, or Never before its first DATA
-	rttStartAt        rawio.Time
-	firstInFlight     wire.TSN // the earliest TSN in flight here; meaningful while flightSize > 0
-	rttTSN            wire.TSN
-	rttTiming         bool       // rttTSN measures the round trip (6.3.1, rule C4)
-	noRTTSinceProbe   bool       // no round trip was since the last probe for a lost tail
-	pacingHeld        bool       // a packet waits for nextSendAt
-	ackedTooSoon      bool       // SACKs came sooner than proved, see narrow_window.go
-	onePacketOnly     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	blackHoleTimeouts int32      // T3-rtx expiries for packets above BasePMTU, with none acknowledged since
 	fragmentAgainAt   rawio.Time // no other packet for the sake of its length earlier, see oversized.go
-	earlyT3           earlyTimeouts
-	sackDelays        sackDelays
-	packetPairs       packetPairs
-	suspicion         suspicion
+
+	// What is in flight, and how much may be.
+
+	flight      pathFlight
+	cc          cc.Controller
+	pacer       cc.Pacer     // cc, if it asks for pacing
+	rateSampler *rateSampler // if it asks for delivery-rate samples, or nil
+	pacing      pacing
+	timers      pathTimers
+	lastSentAt  rawio.Time // the last transmission of DATA, or Never
+	idleSince   rawio.Time // since when the destination is idle, or Never before its first DATA
+}
+
+// pathFlight is what is in flight to a path.
+type pathFlight struct {
+	octets int        // of DATA chunks, with header and padding
+	tsns   tsnset.Set // them
+	first  wire.TSN   // the earliest; meaningful while octets > 0
+}
+
+// add counts a chunk as in flight.
+func (f *pathFlight) add(t wire.TSN, octets int) {
+	f.tsns.Add(t)
+	if f.octets == 0 || t.Less(f.first) {
+		f.first = t
+	}
+	f.octets += octets
 }
 
 // pathSack is what the SACK in processing says about one path.
@@ -144,8 +156,9 @@ func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory)
 	if f == nil {
 		f = cc.NewCubic
 	}
-	p := &Path{Local: local, Remote: remote, rttEst: newRTTEstimator(rto), t3At: rawio.Never, ptoAt: rawio.Never,
-		lastSentAt: rawio.Never, idleSince: rawio.Never}
+	p := &Path{Local: local, Remote: remote, rttEst: newRTTEstimator(rto), lastSentAt: rawio.Never,
+		idleSince: rawio.Never}
+	p.timers.stop()
 	p.setMTU(mtu)
 	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
 	p.pacer, _ = p.cc.(cc.Pacer)
@@ -209,7 +222,7 @@ func (p *Path) ObserveRTT(rtt time.Duration) {
 func (p *Path) Backoff() { p.rttEst.doubleRTO() }
 
 // Flight returns the octets of DATA chunks in flight to this destination, with header and padding.
-func (p *Path) Flight() int { return p.flightSize }
+func (p *Path) Flight() int { return p.flight.octets }
 
 // CC returns the congestion controller.
 func (p *Path) CC() cc.Controller { return p.cc }
@@ -242,9 +255,9 @@ func (p *Path) ResetCongestion() { p.cc.Reset() }
 // packet may then exceed cwnd, by less than PMDCS.
 func (p *Path) hasCwndRoom() bool {
 	if p.onePacketOnly {
-		return p.flightSize == 0
+		return p.flight.octets == 0
 	}
-	return p.flightSize < p.sendWindow()
+	return p.flight.octets < p.sendWindow()
 }
 
 // Over a near path, more in flight than nearWindowOctets, or nearWindowPackets if that is more, is
@@ -277,12 +290,12 @@ func (p *Path) IsFar() bool { return p.rttEst.srtt > 0 && !p.minRTTBelow(nearRTT
 // endIdle tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing
 // in flight cwnd does not matter to this packet. Never is later than now: no silence.
 func (p *Path) endIdle(now rawio.Time) {
-	if p.flightSize == 0 {
+	if p.flight.octets == 0 {
 		n := now.Sub(p.idleSince) / p.rttEst.rto
 		if n > 0 {
 			p.cc.OnIdle(now, p.idleSince, int(n))
 		} else {
-			p.packetPairs.startTrain(p.sendWindow())
+			p.pacing.pairs.startTrain(p.sendWindow())
 		}
 	}
 }

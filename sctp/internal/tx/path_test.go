@@ -22,7 +22,7 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	l.expectTSNs("retransmission to the other path, new DATA after it", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
 	check.That(t, l.pathAt(0).Flight() == counted && l.pathAt(1).Flight() == 5*counted, "flight %d and %d",
 		l.pathAt(0).Flight(), l.pathAt(1).Flight())
-	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.pathAt(1).t3At,
+	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.pathAt(1).timers.t3At,
 		l.now.Add(l.pathAt(1).RTO()))
 	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
@@ -54,12 +54,12 @@ func TestFailoverMovesDataToAnActivePath(t *testing.T) {
 	// req 9260-6.4.1-1, 9260-8.2-5, 9260-8.2-6, 9260-6.3.3-6
 	l := newLab(t, 3)
 	l.sendFull(3)
-	t3 := l.pathAt(0).t3At
+	t3 := l.pathAt(0).timers.t3At
 	l.pathAt(0).State = Inactive
 	l.now = 100 * ms
 	l.enqueueMany(2, full)
 	l.expectTSNs("one alternate path", "4>1 | 5>1")
-	check.That(t, l.pathAt(0).t3At == t3 && l.pathAt(1).t3At != t3, "the timers are not each path's own")
+	check.That(t, l.pathAt(0).timers.t3At == t3 && l.pathAt(1).timers.t3At != t3, "the timers are not each path's own")
 	l.pathAt(1).State, l.pathAt(2).State = Inactive, Unconfirmed
 	check.Equal(t, "with no active path, the primary", l.s.DataPath(), l.pathAt(0))
 }

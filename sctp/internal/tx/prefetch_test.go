@@ -29,8 +29,8 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	for name, at := range map[string]uintptr{
 		"RTO": unsafe.Offsetof(p.rttEst) + unsafe.Offsetof(p.rttEst.rto), "address": unsafe.Offsetof(p.Remote),
 		"state": unsafe.Offsetof(p.State), "MTU": unsafe.Offsetof(p.mtu),
-		"controller": unsafe.Offsetof(p.cc), "flight size": unsafe.Offsetof(p.flightSize),
-		"T3": unsafe.Offsetof(p.t3At), "doubt": unsafe.Offsetof(p.suspicion),
+		"controller": unsafe.Offsetof(p.cc), "flight size": unsafe.Offsetof(p.flight),
+		"T3": unsafe.Offsetof(p.timers), "doubt": unsafe.Offsetof(p.suspicion),
 	} {
 		check.That(t, PathSendOffset <= at, "%s of a path at %d, asked for is from %d", name, at, PathSendOffset)
 	}

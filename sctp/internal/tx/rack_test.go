@@ -52,21 +52,21 @@ func (l *senderLab) expectTimeout(what string, millis int) {
 	expired := l.runNextTimeout()
 	check.That(l.t, expired == 0 && l.now == began+ms*rawio.Time(millis), "%s: a timer after %v, %b have failed",
 		what, l.now.Sub(began), expired)
-	l.pathAt(0).nextSendAt = 0
+	l.pathAt(0).pacing.nextSendAt = 0
 }
 
 func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	l, c := farLab(t, 1, 0)
-	t3 := l.pathAt(0).t3At
+	t3 := l.pathAt(0).timers.t3At
 	l.expectTimeout("two round trips of silence", 200)
 	l.expectTSNs("the last in flight", "5")
 	d := chunks(t, l.b.Pkts[0])[0]
-	check.That(t, d.I() && l.pathAt(0).t3At == t3 && l.s.Stats().TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v",
-		d.I(), l.pathAt(0).t3At, t3, l.s.stats)
+	check.That(t, d.I() && l.pathAt(0).timers.t3At == t3 && l.s.Stats().TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v",
+		d.I(), l.pathAt(0).timers.t3At, t3, l.s.stats)
 	l.sackAfter(100, 1, gap{5, 5})
 	l.expectTSNs("all that a round trip has passed for", "2 | 3 | 4")
-	check.That(t, c.n == 1 && l.pathAt(0).ptoAt == rawio.Never,
-		"%d reductions, a probe at %v, before a round trip was measured", c.n, l.pathAt(0).ptoAt)
+	check.That(t, c.n == 1 && l.pathAt(0).timers.ptoAt == rawio.Never,
+		"%d reductions, a probe at %v, before a round trip was measured", c.n, l.pathAt(0).timers.ptoAt)
 	l, c = farLab(t, 1, 0)
 	l.sackAfter(100, 1, gap{3, 3})
 	l.expectTimeout("one above has arrived", 25)
@@ -127,7 +127,7 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	check.Equal(t, "reductions in one recovery", c.n, 1)
 	l, _ = farLab(t, 1, 0)
 	l.sackAfter(100, 1, gap{3, 3})
-	l.now, l.pathAt(0).nextSendAt = l.now+25*ms, 0
+	l.now, l.pathAt(0).pacing.nextSendAt = l.now+25*ms, 0
 	l.sack(1, gap{3, 4})
 	l.expectTSNs("a SACK at the very moment", "2")
 	l, _ = farLab(t, 1, 0)
@@ -183,7 +183,7 @@ func TestMuchThatIsLostIsMarkedInParts(t *testing.T) {
 		l.now += 100 * ms
 		lose(l)
 		check.Equal(t, name+": marked at once", l.s.outstanding.numToRetransmit, maxRACKChunks)
-		check.Equal(t, name+": goes on", min(l.s.recovery.rackAt, l.pathAt(0).ptoAt), l.now.Add(minRACKTimeout))
+		check.Equal(t, name+": goes on", min(l.s.recovery.rackAt, l.pathAt(0).timers.ptoAt), l.now.Add(minRACKTimeout))
 		l.now = l.now.Add(minRACKTimeout)
 		l.s.HandleTimeout(l.now)
 		check.That(t, l.s.outstanding.numToRetransmit >= 5998, "%s: marked in the end: %d", name,

@@ -77,13 +77,14 @@ func (s *Sender) rateSent(now rawio.Time, what chunkEvent, t wire.TSN, r *chunkR
 		*d = packetState{}
 		return
 	}
-	if p.flightSize == r.chunkLen() {
+	if p.flight.octets == r.chunkLen() {
 		if c.appLimitedUntil > 0 {
 			c.cc.OnRestart(now)
 		}
 		c.firstSendAt, c.deliveredAt = now, now
 	}
-	*d = packetState{true, c.appLimitedUntil > 0, p.flightSize, c.delivered, c.lost, c.deliveredAt, c.firstSendAt, now}
+	*d = packetState{true, c.appLimitedUntil > 0, p.flight.octets, c.delivered, c.lost, c.deliveredAt, c.firstSendAt,
+		now}
 }
 
 // observeDelivery has a chunk sampled where the controller asks for that. Then it comes alone.
@@ -152,7 +153,7 @@ func (s *Sender) rateSample(now rawio.Time, p *Path) {
 		c.timedOut = false
 	}
 	rs := &c.sample
-	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flightSize, p.rttEst.srtt, s.recovery.active ||
+	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flight.octets, p.rttEst.srtt, s.recovery.active ||
 		c.timedOut
 	if rs.Valid {
 		rs.Volume, rs.Lost = int(c.delivered-rs.PriorDelivered), int(c.lost-c.priorLost)
@@ -196,7 +197,7 @@ func (c *rateSampler) onTimeout(now rawio.Time, next wire.TSN) {
 
 // markAppLimited is MarkConnectionAppLimited.
 func (c *rateSampler) markAppLimited(p *Path) {
-	c.appLimitedUntil = max(c.delivered+uint64(p.flightSize), 1)
+	c.appLimitedUntil = max(c.delivered+uint64(p.flight.octets), 1)
 }
 
 // checkAppLimited is CheckIfApplicationLimited, when nothing new goes to p. Neither cwnd nor the

@@ -78,6 +78,12 @@ func (g *outstanding) prevInStream(t wire.TSN) (wire.TSN, bool) {
 	return t, r.prevDistance > 0 && g.isOutstandingOn(t, r.stream)
 }
 
+// isSinglePacket reports whether all that is in flight to p is one packet, whose SACK may be
+// delayed.
+func (g *outstanding) isSinglePacket(p *Path) bool {
+	return p.flight.octets <= p.pmdcs && stampOf(p.lastSentAt) == g.recordOf(p.flight.first).sentStamp
+}
+
 // appendRecord returns the record of the next TSN.
 func (g *outstanding) appendRecord() (wire.TSN, *chunkRecord) {
 	if n := len(g.chunkRing); g.len() == n || n < minHistoryRecords && g.keepHistory {
@@ -137,7 +143,7 @@ func (s *Sender) Trim() {
 			s.window.sentSpans = nil
 		}
 		for _, p := range s.paths {
-			if p.inFlightTSNs = (tsnset.Set{}); p.rateSampler != nil {
+			if p.flight.tsns = (tsnset.Set{}); p.rateSampler != nil {
 				p.rateSampler.packetStates = nil
 			}
 		}

@@ -55,16 +55,16 @@ func (p *Path) rackTimeout() time.Duration {
 }
 
 // recordLoss notes that a chunk is taken for lost.
-func (s *Sender) recordLoss(t wire.TSN, p *Path) {
-	if s.recovery.recentLosses == nil {
-		s.recovery.recentLosses = new([maxRecentLosses]recentLoss)
+func (v *lossRecovery) recordLoss(t wire.TSN, p *Path) {
+	if v.recentLosses == nil {
+		v.recentLosses = new([maxRecentLosses]recentLoss)
 	}
 	d := &p.reordering
-	if d.recoveryOver && !s.recovery.active {
+	if d.recoveryOver && !v.active {
 		d.unconfirmedLosses, d.recoveryOver = 0, false
 	}
 	d.unconfirmedLosses++
-	s.recovery.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
+	v.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
 }
 
 // observeLateArrival learns of a chunk that is acknowledged while it waits to be sent again.
@@ -100,14 +100,14 @@ func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {
 		d.extraQuarters, d.growAgainTSN, d.growAgainSet = min(d.extraQuarters+1, 1<<10), s.outstanding.nextTSN, true
 	}
 	if d.unconfirmedLosses--; !s.recovery.active {
-		s.undoReduction(now, p)
+		p.undoReduction(now)
 	}
 }
 
 // undoReduction takes the reduction back if all was late. It does not while more may turn out to be
 // lost. Nor does it for a peer that says so again and again: what it says makes chunks wait for
 // longer.
-func (s *Sender) undoReduction(now rawio.Time, p *Path) {
+func (p *Path) undoReduction(now rawio.Time) {
 	if d := &p.reordering; d.mayUndo && d.unconfirmedLosses == 0 && d.extraQuarters <= maxUndoQuarters {
 		d.mayUndo = false
 		p.cc.Undo(now)
@@ -117,7 +117,7 @@ func (s *Sender) undoReduction(now rawio.Time, p *Path) {
 // endRecovery handles the end of Fast Recovery.
 func (s *Sender) endRecovery(now rawio.Time) {
 	for _, p := range s.paths {
-		s.undoReduction(now, p)
+		p.undoReduction(now)
 		d := &p.reordering
 		d.recoveryOver = true
 		if d.recoveriesLeft > 0 {

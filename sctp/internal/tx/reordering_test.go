@@ -73,7 +73,7 @@ func TestPatienceGrowsAndGoes(t *testing.T) {
 			for range 4 {
 				l.enqueueMany(1, full)
 			}
-			p.nextSendAt = 0
+			p.pacing.nextSendAt = 0
 			l.transmit()
 		}
 		l.sackAfter(100, next-1, gap{next + 1, next + 1})
@@ -111,7 +111,7 @@ func TestPathThatReordersCountsNoMisses(t *testing.T) {
 			l.sack(1, gap{3, 3})
 		}
 		l.now += ms
-		l.pathAt(0).nextSendAt = 0
+		l.pathAt(0).pacing.nextSendAt = 0
 		for range 4 {
 			l.enqueueMany(1, full)
 		}
@@ -151,7 +151,7 @@ func TestWhatIsWithheldIsNoLoss(t *testing.T) {
 	} {
 		l, c := farLab(t, 1, 0)
 		p := l.pathAt(0)
-		l.s.cfg.Rand = func() uint32 { p.rttTiming = false; return 0 }
+		l.s.cfg.Rand = func() uint32 { p.timing.active = false; return 0 }
 		l.enqueueMany(tt.more, full)
 		l.expectTSNs(tt.name, tt.sent)
 		l.now += 100 * ms
@@ -164,7 +164,7 @@ func TestWhatIsWithheldIsNoLoss(t *testing.T) {
 		l.expectTSNs(tt.name, tt.then)
 		st := l.s.Stats()
 		check.That(t, c.n == 0 && st.Retransmits == 0 && (st.Chunks == uint64(l.s.NextTSN()-1) || tt.lie) &&
-			(p.rttTiming && p.rttTSN == 8 || tt.wait < 100), "%s: %d reductions, %+v, measures %d", tt.name, c.n, st,
-			p.rttTSN)
+			(p.timing.active && p.timing.tsn == 8 || tt.wait < 100), "%s: %d reductions, %+v, measures %d", tt.name, c.n, st,
+			p.timing.tsn)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // RTOConfig are the protocol parameters of the retransmission timeout (RFC 9260 section 16).
@@ -28,11 +29,18 @@ type rttEstimator struct {
 
 func newRTTEstimator(cfg RTOConfig) rttEstimator { return rttEstimator{cfg: cfg, rto: cfg.Initial} } // C1
 
+// timedChunk is the chunk that measures the round trip (6.3.1, rule C4).
+type timedChunk struct {
+	active    bool
+	tsn       wire.TSN
+	startedAt rawio.Time
+}
+
 // observeRTT measures the round trip if the chunk that is timed is acknowledged.
 func (p *Path) observeRTT(now rawio.Time, c ackedChunks) {
-	if p.rttTiming && c.covers(p.rttTSN) {
-		p.rttTiming = false
-		p.sack.rtt = max(now.Sub(p.rttStartAt), 1)
+	if p.timing.active && c.covers(p.timing.tsn) {
+		p.timing.active = false
+		p.sack.rtt = max(now.Sub(p.timing.startedAt), 1)
 	}
 }
 

@@ -223,6 +223,6 @@ func (s *Sender) checkGapBlocks(k wire.Sack) error {
 func (s *Sender) clearPathSacks() {
 	for _, p := range s.paths {
 		*s.work.steps++
-		p.sack = pathSack{priorFlight: p.flightSize, priorDelivered: p.latestDelivered}
+		p.sack = pathSack{priorFlight: p.flight.octets, priorDelivered: p.latestDelivered}
 	}
 }

@@ -21,10 +21,10 @@ func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	alone := func(what string, now bool, probe, takes rawio.Time) {
 		t.Helper()
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, SackNow: now}))
-		p.nextSendAt, p.noRTTSinceProbe, p.rttEst.srtt, p.rttEst.rttvar = 0, false, 100*time.Millisecond,
+		p.pacing.nextSendAt, p.noRTTSinceProbe, p.rttEst.srtt, p.rttEst.rttvar = 0, false, 100*time.Millisecond,
 			25*time.Millisecond
 		l.transmit()
-		check.Equal(t, what+": the probe comes after", p.ptoAt-l.now, probe*ms)
+		check.Equal(t, what+": the probe comes after", p.timers.ptoAt-l.now, probe*ms)
 		if takes > 0 {
 			l.now += takes * ms
 			l.sack(l.s.NextTSN() - 1)

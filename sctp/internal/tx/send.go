@@ -90,7 +90,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	}
 	if n > 0 {
 		s.burst.left--
-		p.cc.OnSent(now, octets, p.flightSize)
+		p.cc.OnSent(now, octets, p.flight.octets)
 		s.noteCwndFull(now, p)
 		s.schedulePacing(now, p, octets)
 		s.armPTO(now, p, false)
@@ -264,8 +264,8 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 		l.msg.Body = [2][]byte{}
 	}
 	s.recordNarrowSend(now, p, size)
-	if !p.rttTiming {
-		p.rttTiming, p.rttTSN, p.rttStartAt = true, t, now
+	if !p.timing.active {
+		p.timing.active, p.timing.tsn, p.timing.startedAt = true, t, now
 	}
 	if s.fillsWindow(p, r) {
 		r.wireFlags |= wire.FlagI
@@ -277,7 +277,7 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 // the peer's. Sending then waits for the SACK, so it should not be delayed (section 6.1, the I
 // bit).
 func (s *Sender) fillsWindow(p *Path, r *chunkRecord) bool {
-	return p.flightSize+r.chunkLen() >= p.sendWindow() || s.outstanding.rwnd-int(r.size) < s.MaxPayload()
+	return p.flight.octets+r.chunkLen() >= p.sendWindow() || s.outstanding.rwnd-int(r.size) < s.MaxPayload()
 }
 
 // sliceMessage takes size octets of m from off on into the record.
@@ -301,7 +301,7 @@ func (r *chunkRecord) sliceMessage(m *Message, off, size int) {
 // retransmitChunk sends a marked chunk again (sections 6.3.3 and 7.2.4).
 func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *chunkRecord, p *Path) {
 	if r.path != p.index {
-		s.paths[r.path].earlyT3.expiries = 0
+		s.paths[r.path].timers.early.expiries = 0
 		r.path = p.index
 		r.flags |= flagMultiPath
 	}
@@ -317,8 +317,8 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 		s.cancelRTTMeasurement(t)
 		s.countRetransmit(r)
 	}
-	if p.flightSize > 0 && t.Less(p.firstInFlight) {
-		p.t3At = rawio.Never // the earliest is sent again: restart (section 6.1)
+	if p.flight.octets > 0 && t.Less(p.flight.first) {
+		p.timers.t3At = rawio.Never // the earliest is sent again: restart (section 6.1)
 	}
 	s.sendChunk(now, b, t, r, p)
 }
@@ -335,8 +335,8 @@ func (s *Sender) countRetransmit(r *chunkRecord) {
 // (Karn: section 6.3.1, rule C5).
 func (s *Sender) cancelRTTMeasurement(t wire.TSN) {
 	for _, q := range s.paths {
-		if q.rttTiming && t.LessEq(q.rttTSN) {
-			q.rttTiming = false
+		if q.timing.active && t.LessEq(q.timing.tsn) {
+			q.timing.active = false
 		}
 	}
 }
@@ -359,7 +359,7 @@ func (s *Sender) recordChunkSent(now rawio.Time, what chunkEvent, t wire.TSN, r 
 	if s.outstanding.recordSend(what, t, r, p); p.rateSampler != nil {
 		s.rateSent(now, what, t, r, p)
 	}
-	if p.t3At == rawio.Never {
+	if p.timers.t3At == rawio.Never {
 		s.startT3(now, p) // section 6.3.2, R1
 	}
 	s.stats.Chunks++

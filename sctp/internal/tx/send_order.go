@@ -73,7 +73,7 @@ func (s *Sender) forgetOldStamps(now rawio.Time) {
 	}
 	s.delivered.at, s.delivered.latest = now, sendOrder{}
 	for _, p := range s.paths {
-		p.latestDelivered, p.cwndFull, p.rttTiming = sendOrder{}, sendOrder{}, false
+		p.latestDelivered, p.cwndFull, p.timing.active = sendOrder{}, sendOrder{}, false
 	}
 	g := &s.outstanding
 	g.lossEligible.RemoveRange(g.firstUnacked, g.len())

@@ -322,7 +322,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	p := l.pathAt(0)
 	l.pathAt(0).cc = newFixedWindow(1 << 20)
 	l.sendFull(8)
-	must.That(t, p.rttTiming && p.rttTSN == 1, "the first chunk is not timed")
+	must.That(t, p.timing.active && p.timing.tsn == 1, "the first chunk is not timed")
 	l.now = 40 * ms
 	l.sack(4)
 	must.Equal(t, "SRTT", p.SRTT(), 40*time.Millisecond)
@@ -848,7 +848,7 @@ func TestHeldCountsEachTable(t *testing.T) {
 		{func() { l.enqueueMany(1, 100) }, 0}, // the next one lies in the sender
 		{func() { l.enqueueMany(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
 		{func() { l.transmit() }, 2*int(unsafe.Sizeof(chunkRecord{})) + l.s.streams.nextSSN.Held()},
-		{func() { l.pathAt(0).inFlightTSNs.Grow(4096, 1, 2) }, 4096/8 + 16},
+		{func() { l.pathAt(0).flight.tsns.Grow(4096, 1, 2) }, 4096/8 + 16},
 		{func() { l.runNextTimeout(); l.transmit() }, 64 * int(unsafe.Sizeof(transmission{}))},
 		{func() { l.s.SetPrimary(0); l.sack(1) }, 0},
 	} {

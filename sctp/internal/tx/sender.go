@@ -196,7 +196,7 @@ func (s *Sender) NextTimeout() rawio.Time {
 		t = min(t, s.burst.paceAt)
 	}
 	for _, p := range s.paths {
-		t = min(t, p.t3At, p.ptoAt)
+		t = min(t, p.timers.t3At, p.timers.ptoAt)
 	}
 	return t
 }

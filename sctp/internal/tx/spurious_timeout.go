@@ -29,9 +29,9 @@ type spuriousTimeout struct {
 	showingSacks            int      // so many SACKs have shown it, one after another
 }
 
-// startSpuriousCheck notes that T3-rtx has expired for what is in flight from p.timeoutMarkFrom on.
+// startSpuriousCheck notes that T3-rtx has expired for what is in flight from p.timers.markFrom on.
 func (s *Sender) startSpuriousCheck(p *Path) {
-	p.spuriousTimeout = spuriousTimeout{possible: !s.cfg.StrictRFC, firstTSN: p.timeoutMarkFrom}
+	p.spuriousTimeout = spuriousTimeout{possible: !s.cfg.StrictRFC, firstTSN: p.timers.markFrom}
 	p.reordering.mayUndo = false
 }
 
@@ -57,9 +57,9 @@ func (p *Path) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord) 
 	a.certain = a.certain || first && t == a.firstTSN
 }
 
-// onDuplicateReported learns that the peer has had a chunk twice, which went again.
-func (s *Sender) onDuplicateReported(t wire.TSN, r *chunkRecord) {
-	if a := &s.paths[r.path].spuriousTimeout; t == a.firstTSN && r.unreportedDups == 1 {
+// onDuplicate learns that the peer has had a chunk twice, which went again.
+func (a *spuriousTimeout) onDuplicate(t wire.TSN, r *chunkRecord) {
+	if t == a.firstTSN && r.unreportedDups == 1 {
 		a.shownBySack, a.certain = true, true
 	}
 }
@@ -81,7 +81,7 @@ func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
 		if !a.certain && a.showingSacks < 2 {
 			continue
 		}
-		a.possible, a.restoreNext, a.restoreEnd = false, a.firstTSN, p.timeoutMarkTo
+		a.possible, a.restoreNext, a.restoreEnd = false, a.firstTSN, p.timers.markTo
 		s.recovery.pathsToMark &^= 1 << p.index
 		p.cc.Undo(now)
 	}

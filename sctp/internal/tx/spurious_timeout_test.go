@@ -46,13 +46,13 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 	} {
 		l, c := farLab(t, 1, 0)
 		p := l.pathAt(0)
-		l.s.cfg.StrictRFC, p.ptoAt, c.Controller, l.now = tt.letter, rawio.Never, newFixedWindow(1), p.t3At
+		l.s.cfg.StrictRFC, p.timers.ptoAt, c.Controller, l.now = tt.letter, rawio.Never, newFixedWindow(1), p.timers.t3At
 		l.s.HandleTimeout(l.now)
 		l.expectTSNs(tt.name+": the earliest goes again", "2")
 		for _, h := range tt.heard {
 			l.now += h.after
 			l.handleSack(wire.Sack(wire.AppendSack(nil, h.SackFields)))
-			if p.nextSendAt = 0; h.resentTSN != "" {
+			if p.pacing.nextSendAt = 0; h.resentTSN != "" {
 				l.expectTSNs(tt.name, h.resentTSN)
 			}
 		}
@@ -79,7 +79,7 @@ func TestTimeoutIsNotEarlyWhereTheQueueHasGone(t *testing.T) {
 	for range 2 * minRTTWindow {
 		p.rttEst.addSample(time.Millisecond)
 	}
-	p.ptoAt, c.Controller, l.now = rawio.Never, newFixedWindow(1), p.t3At
+	p.timers.ptoAt, c.Controller, l.now = rawio.Never, newFixedWindow(1), p.timers.t3At
 	l.s.HandleTimeout(l.now)
 	l.expectTSNs("the earliest goes again", "2")
 	for _, h := range []struct {
@@ -102,15 +102,15 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 		l.enqueueMany(3*maxSliceSteps, 4)
 		for len(l.transmit()) > 0 {
 		}
-		l.s.HandleTimeout(l.pathAt(0).t3At)
+		l.s.HandleTimeout(l.pathAt(0).timers.t3At)
 		for range parts - 1 {
 			l.s.ContinueWork()
 		}
 		must.Equal(t, "marked", int(l.s.outstanding.numToRetransmit), parts*maxSliceSteps)
 		l.now = l.pathAt(0).lastSentAt.Add(2 * time.Second)
 		l.sack(1)
-		check.That(t, l.s.outstanding.numToRetransmit == 0 && l.pathAt(0).flightSize == (3*maxSliceSteps-1)*20,
-			"%d are marked, %d octets in flight", l.s.outstanding.numToRetransmit, l.pathAt(0).flightSize)
+		check.That(t, l.s.outstanding.numToRetransmit == 0 && l.pathAt(0).flight.octets == (3*maxSliceSteps-1)*20,
+			"%d are marked, %d octets in flight", l.s.outstanding.numToRetransmit, l.pathAt(0).flight.octets)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 // flight again.
 func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
 	l, _ := farLab(t, 2, 2) // TSN 2 and 3 have taken the first path, 4 and 5 the second
-	l.pathAt(0).ptoAt, l.pathAt(1).ptoAt, l.now = rawio.Never, rawio.Never, l.pathAt(0).t3At
-	l.pathAt(1).t3At++
+	l.pathAt(0).timers.ptoAt, l.pathAt(1).timers.ptoAt, l.now = rawio.Never, rawio.Never, l.pathAt(0).timers.t3At
+	l.pathAt(1).timers.t3At++
 	l.pathAt(1).ObserveRTT(100 * time.Millisecond)
 	l.s.HandleTimeout(l.now)
 	must.Equal(t, "marked by T3-rtx", l.s.outstanding.numToRetransmit, 2)

@@ -59,8 +59,8 @@ func (p *Path) ConfirmReachable(now rawio.Time) {
 	d := &p.suspicion
 	d.sendBlocked = false
 	if d.level == pathSuspected { // what is overdue is no more
-		if d.level, p.ptoAt = pathOnHold, rawio.Never; p.flightSize > 0 {
-			p.ptoAt = now.Add(p.silenceTimeout())
+		if d.level, p.timers.ptoAt = pathOnHold, rawio.Never; p.flight.octets > 0 {
+			p.timers.ptoAt = now.Add(p.silenceTimeout())
 		}
 	}
 	if !now.Before(d.holdEndAt) {
@@ -148,17 +148,17 @@ func (s *Sender) isPathSilent(now rawio.Time, p *Path) bool {
 		return false
 	}
 	if s.tailProbe.repairedLoss && !p.latestDelivered.isAfter(s.tailProbe.firstStamp, s.tailProbe.tsn) {
-		return p.flightSize > 0 || !s.tailProbe.othersInFlight
+		return p.flight.octets > 0 || !s.tailProbe.othersInFlight
 	}
-	if p.flightSize == 0 {
+	if p.flight.octets == 0 {
 		return false
 	}
 	s.updateFirstInFlight(p)
-	r := s.outstanding.recordOf(p.firstInFlight)
+	r := s.outstanding.recordOf(p.flight.first)
 	at := r.sentStamp
 	age := time.Duration(stampOf(now)-at) * time.Microsecond
-	return p.flightSize > r.chunkLen() && age >= p.rackTimeout()+s.tailProbe.copyPath.rttEst.srtt &&
-		!p.latestDelivered.isAfter(at, p.firstInFlight)
+	return p.flight.octets > r.chunkLen() && age >= p.rackTimeout()+s.tailProbe.copyPath.rttEst.srtt &&
+		!p.latestDelivered.isAfter(at, p.flight.first)
 }
 
 // suspectPath has new data avoid p, which is silent while another path answers.
@@ -196,24 +196,24 @@ func (s *Sender) LeavePath(now rawio.Time, p *Path) bool {
 // elsewhere. It comes back for the rest. Over a path that is cut that is all: a peer that had it
 // cannot say so there.
 func (s *Sender) retransmitOverdue(now rawio.Time, p *Path) {
-	p.ptoAt = rawio.Never
-	for n := 0; p.flightSize > 0; n++ {
+	p.timers.ptoAt = rawio.Never
+	for n := 0; p.flight.octets > 0; n++ {
 		s.updateFirstInFlight(p)
-		r := s.outstanding.recordOf(p.firstInFlight)
+		r := s.outstanding.recordOf(p.flight.first)
 		left := 2*p.rackTimeout() - time.Duration(stampOf(now)-r.sentStamp)*time.Microsecond
 		if p.suspicion.sendBlocked {
 			left = 0
 		}
 		if left > 0 || n == maxRACKChunks {
-			p.ptoAt = now.Add(max(left, minRACKTimeout))
+			p.timers.ptoAt = now.Add(max(left, minRACKTimeout))
 			return
 		}
-		s.recordLoss(p.firstInFlight, p)
+		s.recovery.recordLoss(p.flight.first, p)
 		if p.rateSampler != nil {
-			s.rateLost(now, p.firstInFlight, r, p)
+			s.rateLost(now, p.flight.first, r, p)
 		}
-		s.outstanding.markLost(p.firstInFlight, r, p)
+		s.outstanding.markLost(p.flight.first, r, p)
 		r.flags |= flagTimedOut
 	}
-	p.t3At = rawio.Never
+	p.timers.t3At = rawio.Never
 }

@@ -16,12 +16,12 @@ func silentLab(t *testing.T) (*senderLab, *lossCounter) {
 	l, c := farLab(t, 2, 0)
 	l.pathAt(0).HeartbeatsOnSuspicion = true
 	l.pathAt(1).ObserveRTT(50 * time.Millisecond)
-	flight, t3, n := l.pathAt(0).flightSize, l.pathAt(0).t3At, l.s.stats
+	flight, t3, n := l.pathAt(0).flight.octets, l.pathAt(0).timers.t3At, l.s.stats
 	l.expectTimeout("two round trips of silence", 200)
 	l.expectTSNs("the earliest, over the other path", "2>1")
 	d, s := chunks(t, l.b.Pkts[0])[0], l.s.stats
 	check.That(t, s.Chunks == n.Chunks+1 && s.Retransmits == n.Retransmits+1 && s.Octets == n.Octets+full, "%+v, before that %+v", s, n)
-	check.That(t, l.pathAt(0).flightSize == flight && l.pathAt(1).flightSize == 0 && l.pathAt(0).t3At == t3 && l.pathAt(1).t3At == rawio.Never && d.I(), "in flight %d and %d, timers %v and %v, I bit %v", l.pathAt(0).flightSize, l.pathAt(1).flightSize, l.pathAt(0).t3At, l.pathAt(1).t3At, d.I())
+	check.That(t, l.pathAt(0).flight.octets == flight && l.pathAt(1).flight.octets == 0 && l.pathAt(0).timers.t3At == t3 && l.pathAt(1).timers.t3At == rawio.Never && d.I(), "in flight %d and %d, timers %v and %v, I bit %v", l.pathAt(0).flight.octets, l.pathAt(1).flight.octets, l.pathAt(0).timers.t3At, l.pathAt(1).timers.t3At, d.I())
 	l.now += 50 * ms
 	return l, c
 }

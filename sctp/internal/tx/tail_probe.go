@@ -43,9 +43,9 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	}
 	far, several := s.isFarPath(p), p.HeartbeatsOnSuspicion && len(s.paths) > 1
 	near := several && !s.cfg.StrictRFC && p.minRTTBelow(nearRTT)
-	if p.flightSize == 0 || s.tailProbe.unacked || s.window.probing || p.onePacketOnly || p.noRTTSinceProbe ||
+	if p.flight.octets == 0 || s.tailProbe.unacked || s.window.probing || p.onePacketOnly || p.noRTTSinceProbe ||
 		!far && !near {
-		p.ptoAt = rawio.Never
+		p.timers.ptoAt = rawio.Never
 		return
 	}
 	pto, from := p.rttEst.probeTimeout(), p.lastSentAt
@@ -55,11 +55,11 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	if near {
 		pto = max(pto, minT3)
 	}
-	if s.singlePacketInFlight(p) {
+	if s.outstanding.isSinglePacket(p) {
 		pto += p.sackDelays.longestDelay()
 	}
-	if at := max(from.Add(pto), now.Add(max(p.rttEst.srtt/2, minPTO))); anew || at < p.ptoAt {
-		p.ptoAt = at
+	if at := max(from.Add(pto), now.Add(max(p.rttEst.srtt/2, minPTO))); anew || at < p.timers.ptoAt {
+		p.timers.ptoAt = at
 	}
 }
 
@@ -76,12 +76,6 @@ func (p *Path) silenceTimeout() time.Duration {
 	return max(2*p.rttEst.srtt, p.rttEst.srtt+4*p.rttEst.rttvar, minPTO)
 }
 
-// singlePacketInFlight reports whether all that is in flight to p is one packet, whose SACK may be
-// delayed.
-func (s *Sender) singlePacketInFlight(p *Path) bool {
-	return p.flightSize <= p.pmdcs && stampOf(p.lastSentAt) == s.outstanding.recordOf(p.firstInFlight).sentStamp
-}
-
 // handlePTO sends a probe. Over another path, if there is one, it is the earliest chunk in flight
 // to p, for which the peer waits. Else it is the last.
 func (s *Sender) handlePTO(now rawio.Time, p *Path) {
@@ -89,28 +83,28 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 		s.retransmitOverdue(now, p)
 		return
 	}
-	p.ptoAt = rawio.Never
-	if s.tailProbe.unacked || p.flightSize == 0 {
+	p.timers.ptoAt = rawio.Never
+	if s.tailProbe.unacked || p.flight.octets == 0 {
 		return
 	}
-	if q := s.tailProbePath(p); q != nil && !q.waitsToFragment(now, s.outstanding.recordOf(p.firstInFlight)) {
-		r := s.outstanding.recordOf(p.firstInFlight)
-		s.tailProbe = tailProbe{tsn: p.firstInFlight, pending: true, unacked: true, copyPath: q,
-			firstStamp: r.sentStamp, othersInFlight: p.flightSize > r.chunkLen()}
+	if q := s.tailProbePath(p); q != nil && !q.waitsToFragment(now, s.outstanding.recordOf(p.flight.first)) {
+		r := s.outstanding.recordOf(p.flight.first)
+		s.tailProbe = tailProbe{tsn: p.flight.first, pending: true, unacked: true, copyPath: q,
+			firstStamp: r.sentStamp, othersInFlight: p.flight.octets > r.chunkLen()}
 		s.stats.rare().TailProbes++
 		return
 	}
 	if s.outstanding.numToRetransmit > 0 {
 		return
 	}
-	n := min(s.outstanding.len(), p.inFlightTSNs.Cap()) // what is in flight is among so many
-	t, _ := p.inFlightTSNs.Last(s.outstanding.firstUnacked+wire.TSN(n)-1, n)
+	n := min(s.outstanding.len(), p.flight.tsns.Cap()) // what is in flight is among so many
+	t, _ := p.flight.tsns.Last(s.outstanding.firstUnacked+wire.TSN(n)-1, n)
 	r := s.outstanding.recordOf(t)
 	if p.waitsToFragment(now, r) {
 		return // T3-rtx comes no later
 	}
 	s.tailProbe = tailProbe{tsn: t, pending: true, unacked: r.state != stateWithheld}
-	if s.singlePacketInFlight(p) {
+	if s.outstanding.isSinglePacket(p) {
 		s.tailProbe.singlePacketPath, s.tailProbe.probeDelay = p, now.Sub(p.lastSentAt)
 	}
 	p.noRTTSinceProbe = true
@@ -159,7 +153,7 @@ func (s *Sender) onProbeRepair(now rawio.Time, res *Result) {
 	case p == nil:
 	case s.tailProbe.copyPath != nil && s.isPathSilent(now, p):
 		if s.tailProbe.repairedLoss {
-			s.recordLoss(s.tailProbe.tsn, p)
+			s.recovery.recordLoss(s.tailProbe.tsn, p)
 		}
 		if s.tailProbe.longPacket {
 			p.blackHoleTimeouts++

@@ -5,6 +5,17 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+// pathTimers are the timers of a path.
+type pathTimers struct {
+	t3At             rawio.Time    // when T3-rtx expires, or Never
+	ptoAt            rawio.Time    // when the tail-loss probe is due, or Never
+	early            earlyTimeouts // of T3-rtx
+	markFrom, markTo wire.TSN      // what T3-rtx, which is processed in parts, has yet to mark
+}
+
+// stop stops them.
+func (m *pathTimers) stop() { m.t3At, m.ptoAt = rawio.Never, rawio.Never }
+
 // HandleTimeout handles the T3-rtx timers that have expired (section 6.3.3). It backs off, shrinks
 // cwnd, and marks what was in flight there for retransmission. It returns the paths whose error
 // counter is to be raised, and with each the association's: not those where it was early. The
@@ -21,20 +32,20 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		s.queueWithheld()
 	}
 	for _, p := range s.paths {
-		if now.Before(p.t3At) {
-			if !now.Before(p.ptoAt) {
+		if now.Before(p.timers.t3At) {
+			if !now.Before(p.timers.ptoAt) {
 				s.handlePTO(now, p)
 			}
 			continue
 		}
-		p.t3At, p.ptoAt, p.cwndFull, s.tailProbe = rawio.Never, rawio.Never, sendOrder{}, tailProbe{}
-		p.idleSince = now
-		soon := now.Before(p.earlyT3.rtoAt)
-		if p.earlyT3.expiries = min(p.earlyT3.expiries+1, mostEarly); !soon {
-			p.earlyT3.expiries = 0
+		p.timers.stop()
+		p.cwndFull, s.tailProbe, p.idleSince = sendOrder{}, tailProbe{}, now
+		soon := now.Before(p.timers.early.rtoAt)
+		if p.timers.early.expiries = min(p.timers.early.expiries+1, mostEarly); !soon {
+			p.timers.early.expiries = 0
 			p.rttEst.doubleRTO() // E2
 		}
-		p.timeoutMarkFrom, p.timeoutMarkTo = p.firstInFlight, s.outstanding.nextTSN
+		p.timers.markFrom, p.timers.markTo = p.flight.first, s.outstanding.nextTSN
 		s.startSpuriousCheck(p)
 		if p.rateSampler != nil && !s.window.probing {
 			p.rateSampler.onTimeout(now, s.outstanding.nextTSN)
@@ -70,11 +81,11 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 // of it, see HasMoreWork. It reports whether some of that was in packets longer than BasePMTU.
 func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 	g := &s.outstanding
-	from := p.timeoutMarkFrom
+	from := p.timers.markFrom
 	if from.Less(g.firstUnacked) {
 		from = g.firstUnacked
 	}
-	flight := s.work.walk(&p.inFlightTSNs, from, p.timeoutMarkTo)
+	flight := s.work.walk(&p.flight.tsns, from, p.timers.markTo)
 	for flight.next() {
 		t, r := flight.tsn, g.recordOf(flight.tsn)
 		if p.rateSampler != nil && !s.window.probing {
@@ -85,7 +96,7 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 		r.flags |= flagTimedOut
 	}
 	if s.recovery.pathsToMark &^= 1 << p.index; flight.cut {
-		p.timeoutMarkFrom = flight.tsn
+		p.timers.markFrom = flight.tsn
 		s.recovery.pathsToMark.add(p.Index())
 	}
 	s.updateTimers(p)
@@ -100,16 +111,16 @@ func (s *Sender) OnSendRefused(p *Path, t wire.TSN) {
 		return
 	}
 	g.markLost(t, g.recordOf(t), p)
-	if p.rttTiming && p.rttTSN == t {
-		p.rttTiming = false
+	if p.timing.active && p.timing.tsn == t {
+		p.timing.active = false
 	}
 	s.updateTimers(p)
 }
 
 // updateTimers finds what is the first in flight to p, when some of it has been marked.
 func (s *Sender) updateTimers(p *Path) {
-	if p.flightSize == 0 {
-		p.t3At, p.ptoAt = rawio.Never, rawio.Never
+	if p.flight.octets == 0 {
+		p.timers.stop()
 	} else {
 		s.updateFirstInFlight(p)
 	}
@@ -119,10 +130,10 @@ func (s *Sender) updateTimers(p *Path) {
 func (s *Sender) restartTimers(now rawio.Time) {
 	for _, p := range s.paths {
 		switch {
-		case p.flightSize == 0:
-			p.t3At, p.ptoAt = rawio.Never, rawio.Never
+		case p.flight.octets == 0:
+			p.timers.stop()
 			continue
-		case p.sack.ackedFirst || p.t3At == rawio.Never:
+		case p.sack.ackedFirst || p.timers.t3At == rawio.Never:
 			s.startT3(now, p)
 		}
 		s.updateFirstInFlight(p)
@@ -130,10 +141,10 @@ func (s *Sender) restartTimers(now rawio.Time) {
 	}
 }
 
-// updateFirstInFlight moves p.firstInFlight on to the earliest TSN that is still in flight to p.
+// updateFirstInFlight moves p.flight.first on to the earliest TSN that is still in flight to p.
 func (s *Sender) updateFirstInFlight(p *Path) {
 	*s.work.steps++
-	p.firstInFlight, _ = p.inFlightTSNs.Next(s.outstanding.firstUnacked, s.outstanding.len())
+	p.flight.first, _ = p.flight.tsns.Next(s.outstanding.firstUnacked, s.outstanding.len())
 }
 
 // FailedMessage is a message that will not be acknowledged because the association has ended.
@@ -149,7 +160,7 @@ type FailedMessage struct {
 func (s *Sender) Stop() {
 	s.sack, s.recovery.pathsToMark = sackInProgress{}, 0
 	for _, p := range s.paths {
-		p.t3At, p.ptoAt = rawio.Never, rawio.Never
+		p.timers.stop()
 	}
 	s.outstanding.clearFlight(s.paths)
 	s.queue.earliestExpiryAt, s.window.probeAt, s.withheld.sendAt = rawio.Never, rawio.Never, rawio.Never

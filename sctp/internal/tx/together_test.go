@@ -54,7 +54,7 @@ func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 				return sendOrder{sentStamp: r.sentStamp, tsn: 1 + wire.TSN(rnd.IntN(n)), isSet: !one(4)}
 			}
 			for _, p := range s.paths {
-				p.firstInFlight, p.rttTSN, p.rttTiming = 1+wire.TSN(rnd.IntN(n)), 1+wire.TSN(rnd.IntN(n)), one(2)
+				p.flight.first, p.timing.tsn, p.timing.active = 1+wire.TSN(rnd.IntN(n)), 1+wire.TSN(rnd.IntN(n)), one(2)
 				p.cwndFull, p.latestDelivered, p.blackHoleTimeouts = some(), some(), 3
 				p.sack.priorDelivered = some()
 				if one(2) {
@@ -77,7 +77,7 @@ func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 			ends[i] = fmt.Sprint(*a, s.burst.ackedOctets, s.delivered.latest, s.delivered.at, s.tailProbe.unacked,
 				s.tailProbe.pending, s.tailProbe.answeredPath != nil, s.tailProbe.repairedLoss)
 			for _, p := range s.paths {
-				ends[i] += fmt.Sprint("; ", p.sack, p.rttTiming, p.latestDelivered, p.reordering.isObserved,
+				ends[i] += fmt.Sprint("; ", p.sack, p.timing.active, p.latestDelivered, p.reordering.isObserved,
 					p.spuriousTimeout, p.blackHoleTimeouts)
 			}
 		}

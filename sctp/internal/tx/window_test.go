@@ -52,8 +52,8 @@ func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
 	// req 9260-7.2-3
 	check.Equal(t, "rwnd, one for both paths", l.s.Rwnd(), 1<<20-10*full)
 	a.State = Active
-	l.now = a.t3At
-	b.t3At = l.now + second // so that the first path alone expires
+	l.now = a.timers.t3At
+	b.timers.t3At = l.now + second // so that the first path alone expires
 	l.s.HandleTimeout(l.now)
 	check.That(t, a.cc.Window() == 1000 && a.cc.Ssthresh() == 4000 && b.cc.Window() == 4000 && b.cc.Ssthresh() >= 1<<30 && b.Flight() == 5*counted, "T3-rtx of one path: cwnd %d and %d, ssthresh %d and %d", a.cc.Window(), b.cc.Window(), a.cc.Ssthresh(), b.cc.Ssthresh())
 	l.sack(0, gap{6, 7})

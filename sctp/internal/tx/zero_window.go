@@ -53,6 +53,6 @@ func (s *Sender) retryWindowProbe(arwnd int) {
 	s.window.probing = false
 	if p := s.paths[r.path]; r.isIn(inFlight) { // or it is marked already
 		s.outstanding.markLost(t, r, p)
-		p.t3At = rawio.Never
+		p.timers.t3At = rawio.Never
 	}
 }

@@ -101,10 +101,10 @@ func TestChunkWaitsToBeCut(t *testing.T) {
 	p := l.pathAt(0)
 	p.ObserveRTT(400 * time.Millisecond)
 	p.rttEst.minRTT = minRTTFilter{current: 400 * time.Millisecond, samples: 1}
-	p.nextSendAt = 300 * ms
+	p.pacing.nextSendAt = 300 * ms
 	at(l, 200*ms).expectTSNs("a packet that is paced", "")
-	check.Equal(t, "timer of a packet that is paced", l.s.NextTimeout(), p.nextSendAt)
-	at(l, p.nextSendAt).expectTSNs("its time has come", "1")
+	check.Equal(t, "timer of a packet that is paced", l.s.NextTimeout(), p.pacing.nextSendAt)
+	at(l, p.pacing.nextSendAt).expectTSNs("its time has come", "1")
 
 	l = begin()
 	at(l, 150*ms)
