@@ -13,7 +13,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// takeNotifications takes what a socket has been told and nobody has read: that of the end behind the rest.
+// takeNotifications takes what a socket has been told and nobody has read: that of the end behind
+// the rest.
 func takeNotifications(s *Socket) (list, last [][]byte) {
 	n := &s.notifications
 	n.mu.Lock()

@@ -22,8 +22,8 @@ func readNow(t *testing.T, s *Socket, octets int) recv {
 	return readSocket(s, octets)
 }
 
-// longMessagePair returns an association over which b takes 20,000 octets at a time, and the point from which
-// on it reads messages in pieces.
+// longMessagePair returns an association over which b takes 20,000 octets at a time, and the point
+// from which on it reads messages in pieces.
 func longMessagePair(t *testing.T) (a, b *Socket) {
 	l := NewSocket(false, false)
 	must.OK(t, l.SetBuffer(false, 10_000))

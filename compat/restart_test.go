@@ -17,7 +17,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// restartedPeer returns a socket that listens at port 7, and the transports of two lives of its peer.
+// restartedPeer returns a socket that listens at port 7, and the transports of two lives of its
+// peer.
 func restartedPeer(t *testing.T) (l *Socket, clients [2]*sctp.Transport, link *mempair.RestartLink) {
 	link = &mempair.RestartLink{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
 	for i := range clients {

@@ -53,8 +53,8 @@ func newBulk(t testing.TB, size int) *bulk {
 	return k
 }
 
-// writeMessage sends one message and returns how many chunks it took. last first: the chunks arrive in
-// reverse order.
+// writeMessage sends one message and returns how many chunks it took. last first: the chunks arrive
+// in reverse order.
 func (k *bulk) writeMessage(t testing.TB, reverse bool) int {
 	must.OK(t, k.ua.SendTagged(k.stag, 0, 0, k.gather, 1))
 	n := 0

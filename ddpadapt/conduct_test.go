@@ -129,8 +129,8 @@ func (c *player) noteVerdict(v assoc.Verdict) {
 	}
 }
 
-// seenSoFar tells what has come of a step: events, what the user of the stream was told, counters, and
-// the state.
+// seenSoFar tells what has come of a step: events, what the user of the stream was told, counters,
+// and the state.
 func (c *player) seenSoFar() string {
 	for ev, ok := c.PollEvent(); ok; ev, ok = c.PollEvent() {
 		about, se := fmt.Sprintf("%v %s", ev.Kind, ev.Private), (*SequenceError)(nil)
@@ -237,8 +237,9 @@ func TestLastOfALostSessionEndsIt(t *testing.T) {
 	check.That(t, strings.Contains(got, "[ended]"), "%v", got)
 }
 
-// outcomeOf tells what comes of a step in a situation: at once, when all that can leave has left and
-// is acknowledged, and when the peer ends the session, or begins the next one if this one is over.
+// outcomeOf tells what comes of a step in a situation: at once, when all that can leave has left
+// and is acknowledged, and when the peer ends the session, or begins the next one if this one is
+// over.
 func outcomeOf(t *testing.T, situation []string, step string) string {
 	c := &player{end: newEnd(t, newFake(), Config{Initiator: true})}
 	for _, step := range situation {

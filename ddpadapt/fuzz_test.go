@@ -248,8 +248,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// checkNegotiation holds the promises of RFC 6581 section 9: neither end has more Reads pending than the
-// other serves, and an indication is one that both ends support.
+// checkNegotiation holds the promises of RFC 6581 section 9: neither end has more Reads pending
+// than the other serves, and an indication is one that both ends support.
 func checkNegotiation(t *testing.T, asked, own Setup) {
 	reply := parseSetup(own.Answer(asked).encodeWord())
 	ord, first, err := asked.Conclude(reply)

@@ -151,8 +151,8 @@ func (e *end) injectMessage(id wire.StreamID, ppid uint32, flags uint8, b []byte
 	return e.Place(0, wire.Data(append(d, b...)), nil)
 }
 
-// injectLines injects well-formed messages in text form: "1 terminate", "0 initiate hello", "3 segment
-// text". The segments are whole untagged messages on queue 0; MSN equals DDP-SSN.
+// injectLines injects well-formed messages in text form: "1 terminate", "0 initiate hello", "3
+// segment text". The segments are whole untagged messages on queue 0; MSN equals DDP-SSN.
 func (e *end) injectLines(id wire.StreamID, lines ...string) {
 	e.Helper()
 	for _, line := range lines {

@@ -29,8 +29,8 @@ func (u *reuser) overwriteMemory() {
 	copy(u.mem, bytes.Repeat([]byte{'!'}, len(u.mem)))
 }
 
-// signCookie has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns the
-// COOKIE ECHO packet.
+// signCookie has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns
+// the COOKIE ECHO packet.
 func (w *world) signCookie(tag uint32, streams uint16) []byte {
 	w.Helper()
 	b := wire.AppendInit(wire.AppendHeader(nil, wirePort, wirePort+1, 0), wire.ChunkInit,
@@ -53,8 +53,8 @@ func (w *world) signCookie(tag uint32, streams uint16) []byte {
 	return nil
 }
 
-// receiveBatch has host 0 read packets of host 1 at once, before anything above its association learns of
-// them.
+// receiveBatch has host 0 read packets of host 1 at once, before anything above its association
+// learns of them.
 func (w *world) receiveBatch(pkts ...[]byte) {
 	h := w.hosts[0]
 	for _, b := range pkts {

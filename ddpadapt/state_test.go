@@ -26,8 +26,8 @@ func (e *end) deliverAll() {
 // injectForeign lets a chunk of another protocol arrive, of the peer's next number.
 func (e *end) injectForeign() { e.injectMessage(0, 99, wire.FlagU, []byte{0, 1, 0, 0}) }
 
-// bringInto brings a session on stream 0 into a state, by messages and calls. handed says whether what
-// it says at first has been handed over, where there is the choice.
+// bringInto brings a session on stream 0 into a state, by messages and calls. handed says whether
+// what it says at first has been handed over, where there is the choice.
 func bringInto(b *end, st sessionState, handed bool) *Session {
 	call := func() *Session {
 		s, _ := b.Open(0, 0, b.newStream(4).Stream, nil)

@@ -185,8 +185,8 @@ func (r row) verdictCell() string {
 
 func (r row) isStale() bool { return strings.HasSuffix(r[len(r)-1], ", "+staleMark) }
 
-// markStale marks the rows that are stale, and those that are not so any more. Runs that no row comes
-// from are dropped.
+// markStale marks the rows that are stale, and those that are not so any more. Runs that no row
+// comes from are dropped.
 func (b *book) markStale(stale func(commit string, about []spec) bool) {
 	for _, bl := range b.blocks {
 		used := make(map[string]bool)
@@ -215,8 +215,8 @@ func (b *book) markStale(stale func(commit string, about []spec) bool) {
 	}
 }
 
-// summaryTable is a row for each target: it is met when every row that is not stale meets it, and there
-// is one.
+// summaryTable is a row for each target: it is met when every row that is not stale meets it, and
+// there is one.
 func (b *book) summaryTable() table {
 	type count struct{ fresh, met, stale int }
 	counts := make(map[int]count)

@@ -198,7 +198,8 @@ func (e *end) sendLast(m messenger, b []byte) error {
 	}
 }
 
-// receiveLoop takes what comes, and returns it in a ping-pong. The first message only starts the clock.
+// receiveLoop takes what comes, and returns it in a ping-pong. The first message only starts the
+// clock.
 func (e *end) receiveLoop(m messenger, r *report) error {
 	b := make([]byte, e.Size)
 	var began time.Time

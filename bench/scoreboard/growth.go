@@ -326,7 +326,8 @@ func (g *grower) tryControl() (err error) {
 	return nil
 }
 
-// bothStates is the state of both ends, the client's first. Over memory one process is both, half each.
+// bothStates is the state of both ends, the client's first. Over memory one process is both, half
+// each.
 func (g *grower) bothStates(order byte) (ends [2]state, err error) {
 	list := []*sctp.Transport{g.near}
 	if g.far != nil {
@@ -422,8 +423,8 @@ func (g *grower) forEachAssoc(n, first, last int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// measureIdle does nothing for a while. If heartbeats are the matter, these are two rounds of them: they
-// come every HB.interval and an RTO of a second.
+// measureIdle does nothing for a while. If heartbeats are the matter, these are two rounds of them:
+// they come every HB.interval and an RTO of a second.
 func (g *grower) measureIdle(got *growthResult) error {
 	long := g.runTime()
 	if g.Beat > 0 {
@@ -461,8 +462,8 @@ func cpuBetween(before, after [2]state) (cpu [2]time.Duration) {
 	return cpu
 }
 
-// tripsOnAll makes round trips on all associations in turn, underWay at a time. The first one of each
-// does not count.
+// tripsOnAll makes round trips on all associations in turn, underWay at a time. The first one of
+// each does not count.
 func (g *grower) tripsOnAll(r *report) error {
 	n := min(underWay, g.Conns)
 	if err := g.forEachAssoc(n, 0, g.Conns,
@@ -512,8 +513,8 @@ func (g *grower) roundTrip(i int, b []byte) error {
 	return err
 }
 
-// restartServer has the server's process start anew. Its peers learn of it when they send something, and
-// set their associations up again.
+// restartServer has the server's process start anew. Its peers learn of it when they send
+// something, and set their associations up again.
 func (g *grower) restartServer(got *growthResult) error {
 	began := time.Now()
 	if _, err := g.control.WriteMsg([]byte{orderRestart}, sctp.SendInfo{}); err != nil {

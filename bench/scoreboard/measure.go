@@ -192,8 +192,8 @@ type board struct {
 // errNoTime is in place of what was not measured.
 var errNoTime = errors.New("there was no time left")
 
-// runTasks measures all tasks in each round, so that whatever else the machine does hits all of them, in
-// every other round the last first. After limit it measures no more.
+// runTasks measures all tasks in each round, so that whatever else the machine does hits all of
+// them, in every other round the last first. After limit it measures no more.
 func (b *bench) runTasks(ctx context.Context, bd *board, limit time.Duration, progress io.Writer) error {
 	bd.Results, bd.Errors, bd.Specs = make(map[string][]*figures), make(map[string]string), nil
 	rounds := 0

@@ -16,8 +16,8 @@ import (
 // stay it varies by half.
 const apart = 2
 
-// lineTimeRange is the shortest and the longest that a line took before and after runs. The shortest is 0
-// where one is unknown.
+// lineTimeRange is the shortest and the longest that a line took before and after runs. The
+// shortest is 0 where one is unknown.
 func lineTimeRange(runs ...*figures) (least, most time.Duration) {
 	var all []time.Duration
 	for _, f := range runs {
@@ -26,8 +26,8 @@ func lineTimeRange(runs ...*figures) (least, most time.Duration) {
 	return slices.Min(all), slices.Max(all)
 }
 
-// sameProcessors reports whether the processors were in the same place before and after all runs, as far as
-// is known.
+// sameProcessors reports whether the processors were in the same place before and after all runs,
+// as far as is known.
 func sameProcessors(runs ...*figures) bool {
 	least, most := lineTimeRange(runs...)
 	return least == 0 || most < apart*least
@@ -36,8 +36,8 @@ func sameProcessors(runs ...*figures) bool {
 // enough rounds of those in which the processors stayed are better than all rounds.
 const enough = 3
 
-// compareRounds is what of makes of two specs in each round, without those in which the processors were
-// moved.
+// compareRounds is what of makes of two specs in each round, without those in which the processors
+// were moved.
 func (bd *board) compareRounds(num, den spec, q quantity, of func(num, den float64) float64) (list []float64,
 	moved int) {
 	a, b := bd.valuesOf(num, q), bd.valuesOf(den, q)

@@ -131,7 +131,8 @@ const (
 	throng = 100_000
 )
 
-// heartbeatInterval is an HB.interval with which n associations send no more than 10,000 HEARTBEATs a second.
+// heartbeatInterval is an HB.interval with which n associations send no more than 10,000 HEARTBEATs
+// a second.
 func heartbeatInterval(n int) time.Duration { return time.Second * time.Duration(max(1, n/10_000-1)) }
 
 func growthSpec(link string, n int, sockets bool) spec {
@@ -227,8 +228,8 @@ func allParts() []part {
 		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
 }
 
-// partsNamed are the parts with these names, separated by commas; by default all that need not be asked
-// for.
+// partsNamed are the parts with these names, separated by commas; by default all that need not be
+// asked for.
 func partsNamed(names string) (list []part, err error) {
 	all := allParts()
 	if names == "" {

@@ -79,8 +79,8 @@ func withQPs(s spec, n int) spec {
 	return s
 }
 
-// withColdMemory has messages go through more memory than caches hold: what the copies cost then is the same
-// for all.
+// withColdMemory has messages go through more memory than caches hold: what the copies cost then is
+// the same for all.
 func withColdMemory(s spec) spec {
 	s.Memory = 64 << 20
 	return s

@@ -61,9 +61,9 @@ func startProcess(ctx context.Context, ns *namespace, argv []string, mark string
 	return p, nil
 }
 
-// watchRSS samples the peak of the resident set. The one in struct rusage begins with our own. It does
-// so less often the longer the process runs: each time wakes a thread, and with it the monitor of
-// the Go runtime, which looks around for some milliseconds, and those who are measured have no
+// watchRSS samples the peak of the resident set. The one in struct rusage begins with our own. It
+// does so less often the longer the process runs: each time wakes a thread, and with it the monitor
+// of the Go runtime, which looks around for some milliseconds, and those who are measured have no
 // processor to spare.
 func (p *process) watchRSS() {
 	for begin := time.Now(); ; {

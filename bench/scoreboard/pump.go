@@ -57,9 +57,9 @@ func (e *end) openPump() (rawio.Link, error) {
 	return link, err
 }
 
-// pumpDirection is one direction of a pump. Its gate is in a file that both ends have open. The receiver
-// makes the file longer to tell the sender something: that it has seen the end and, if both send,
-// before that that it is there.
+// pumpDirection is one direction of a pump. Its gate is in a file that both ends have open. The
+// receiver makes the file longer to tell the sender something: that it has seen the end and, if
+// both send, before that that it is there.
 type pumpDirection struct {
 	file *os.File
 	gate baseline.Gate

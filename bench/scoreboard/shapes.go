@@ -354,8 +354,8 @@ func (e *end) askPipelined(m messenger, t *roundTrips) (func() error, error) {
 	return over, nil
 }
 
-// runChangingLoad is the client of a load that changes. What the second half of each of the two loads yields
-// counts.
+// runChangingLoad is the client of a load that changes. What the second half of each of the two
+// loads yields counts.
 func (e *end) runChangingLoad(m messenger, c *cost, r *report, out io.Writer) error {
 	if err := roundTrip(m, make([]byte, message), make([]byte, e.Size)); err != nil {
 		return err
@@ -381,8 +381,8 @@ func (e *end) runChangingLoad(m messenger, c *cost, r *report, out io.Writer) er
 	return errors.Join(m.finish(), waitForEnd(m, make([]byte, e.Size)), r.printJSON(out))
 }
 
-// keepInFlight has some messages of n octets under way at once, for half of the run, and counts those that
-// are answered in the second half of that.
+// keepInFlight has some messages of n octets under way at once, for half of the run, and counts
+// those that are answered in the second half of that.
 func (e *end) keepInFlight(m messenger, atOnce, n int) (count uint64, seconds float64, err error) {
 	ask, answer := make([]byte, n), make([]byte, e.Size)
 	began := time.Now()

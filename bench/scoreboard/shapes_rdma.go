@@ -157,8 +157,8 @@ func (e *rdmaEnd) pollCompletions(cq *rdma.CQ) {
 	})
 }
 
-// forEachCompletion calls f for each, until it says that this is all: what is polled already is of no
-// interest then.
+// forEachCompletion calls f for each, until it says that this is all: what is polled already is of
+// no interest then.
 func forEachCompletion(cq *rdma.CQ, f func(*rdma.WC) (more bool, err error)) error {
 	var wcs [64]rdma.WC
 	for {

@@ -18,8 +18,8 @@ type history struct {
 
 func newHistory() *history { return &history{known: make(map[string]bool)} }
 
-// isStale reports whether what specs measure has changed since commit, or may have. No specs: nothing
-// measures it any more.
+// isStale reports whether what specs measure has changed since commit, or may have. No specs:
+// nothing measures it any more.
 func (h *history) isStale(commit string, about []spec) bool {
 	if len(about) == 0 || strings.HasSuffix(commit, machine.Dirty) || strings.HasPrefix(commit, "-") {
 		return true

@@ -85,7 +85,8 @@ func (bd *board) spreadOf(s spec, q quantity) (spread, bool) {
 	return spreadOf(slices.DeleteFunc(bd.valuesOf(s, q), math.IsNaN))
 }
 
-// bestThroughput is the spec with the highest median throughput: the configuration that suits a peer best.
+// bestThroughput is the spec with the highest median throughput: the configuration that suits a
+// peer best.
 func (bd *board) bestThroughput(list []spec) spec {
 	best, top := list[0], -1.0
 	for _, s := range list {

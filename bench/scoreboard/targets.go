@@ -206,8 +206,8 @@ func shapeChecks() (list []check) {
 			num: manyAssocsSpec(idle, "udp", idlers, heartbeatInterval(idlers)), bound: 20, atMost: true})
 }
 
-// bothDirectionsCheck wants of both directions of w what two processors should give, or what they give to a
-// pump that goes through as much memory.
+// bothDirectionsCheck wants of both directions of w what two processors should give, or what they
+// give to a pump that goes through as much memory.
 func bothDirectionsCheck(what string, w, pump spec) check {
 	allowed := atLeast(6, 0, "", bothWays(pump), pump)
 	c := atLeast(6, 1.3, what, bothWays(w), w)

@@ -70,7 +70,8 @@ func (b *resultBoard) measureCell(ctx context.Context, o *options, c *simulated.
 	return nil
 }
 
-// addRun adds a run that counts, the first of so many tries. alone is what the road takes by itself.
+// addRun adds a run that counts, the first of so many tries. alone is what the road takes by
+// itself.
 func (res *result) addRun(ctx context.Context, c *simulated.Cell, seed uint64, n, tries int, d,
 	alone time.Duration) error {
 	if res.Error != "" {

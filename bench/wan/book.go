@@ -47,8 +47,8 @@ func (b *resultBoard) writeBook(file string) error {
 	return os.Rename(file+".new", file)
 }
 
-// missingStacks returns those of the stacks with which a cell has not been measured. Stacks are compared
-// at one commit, this one if any is missing.
+// missingStacks returns those of the stacks with which a cell has not been measured. Stacks are
+// compared at one commit, this one if any is missing.
 func (b *resultBoard) missingStacks(c *simulated.Cell, stacks []string) (list []string) {
 	r := b.rowOf(c)
 	if r == nil {

@@ -196,8 +196,8 @@ func (e *end) runClient(s stack) error {
 	return nil
 }
 
-// runFlow makes transfers over a connection of its own. It ends when there are enough, or the time is
-// over; what is under way then is cut off.
+// runFlow makes transfers over a connection of its own. It ends when there are enough, or the time
+// is over; what is under way then is cut off.
 func (e *end) runFlow(s stack, i int, r *flowReport) error {
 	c, err := s.dial(i)
 	if err != nil {

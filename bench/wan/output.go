@@ -201,8 +201,8 @@ func markUnmet(met bool) string {
 	return "**missed** "
 }
 
-// verdictTable are ratios of ours to the better of TCP CUBIC and quic-go, and a line of how many are
-// met.
+// verdictTable are ratios of ours to the better of TCP CUBIC and quic-go, and a line of how many
+// are met.
 func (b *resultBoard) verdictTable() (t table) {
 	t = table{{"RTT, loss, size"}}
 	var own []string

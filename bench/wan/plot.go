@@ -21,9 +21,9 @@ import (
 	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
-// plotFiles draws a file for each round trip, and returns their names: a panel for each size, over the
-// loss, the p99 of each stack, or its throughput. Each processor model has its own, as it has its
-// block in the document.
+// plotFiles draws a file for each round trip, and returns their names: a panel for each size, over
+// the loss, the p99 of each stack, or its throughput. Each processor model has its own, as it has
+// its block in the document.
 func (b *resultBoard) plotFiles(dir string) (files []string, err error) {
 	model := strings.Join(strings.FieldsFunc(strings.ToLower(b.Machine.CPU),
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), "-")

@@ -38,8 +38,8 @@ type outcome struct {
 // lateLimit is how late a road may be: a fiftieth of the round trip.
 func lateLimit(rtt time.Duration) time.Duration { return rtt / 50 }
 
-// checkInTime says whether the road was in time: of a hundred packets and of a hundred canaries, 99.
-// What canaries always take is not late: their median, and that of the road alone.
+// checkInTime says whether the road was in time: of a hundred packets and of a hundred canaries,
+// 99. What canaries always take is not late: their median, and that of the road alone.
 func (o *outcome) checkInTime(rtt, alone time.Duration) error {
 	own := min(o.Canary.Quantile(0.5), alone)
 	for _, h := range []struct {
@@ -114,7 +114,8 @@ const patience = 20 * time.Second
 // canaryEvery is the time between two canaries.
 const canaryEvery = 5 * time.Millisecond
 
-// newRelay makes a relay for a cell, each flow with ways of its own, or all with those of the first.
+// newRelay makes a relay for a cell, each flow with ways of its own, or all with those of the
+// first.
 func newRelay(c *simulated.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error) {
 	r, err := relay.New()
 	if err != nil {

@@ -38,8 +38,8 @@ const (
 	shortTime  = 2 * time.Minute
 )
 
-// runShort runs the short form. It fails where a ratio is exceeded, a run fails, or less than half of
-// the cells count.
+// runShort runs the short form. It fails where a ratio is exceeded, a run fails, or less than half
+// of the cells count.
 func (b *resultBoard) runShort(ctx context.Context, o *options, out io.Writer) (failed bool, err error) {
 	o.stacks, o.rounds, o.tries, o.time = []string{"tcp-cubic", gateStack}, 1, shortTries, 10*time.Second
 	judged, began := 0, time.Now()

@@ -94,8 +94,8 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 	return failed, os.WriteFile(o.json, append(b, '\n'), 0o644)
 }
 
-// measureFailover cuts one of two roads, again and again, and has delays rise for a while. bad says that
-// more was noticed of it than may be.
+// measureFailover cuts one of two roads, again and again, and has delays rise for a while. bad says
+// that more was noticed of it than may be.
 func (o *options) measureFailover(ctx context.Context, out io.Writer) (bad bool, err error) {
 	cuts, lasts := 200, time.Hour
 	if o.short {

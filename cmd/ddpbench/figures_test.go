@@ -49,9 +49,9 @@ type phase struct {
 	trips int
 }
 
-// followPhases gives the path the round trips of each phase in turn, from the end of the set-up on, which
-// takes three. A change comes just before the last packet of a phase is answered, so that it is
-// true for the next one. No length: nothing passes for so many ms.
+// followPhases gives the path the round trips of each phase in turn, from the end of the set-up on,
+// which takes three. A change comes just before the last packet of a phase is answered, so that it
+// is true for the next one. No length: nothing passes for so many ms.
 func followPhases(n *simlink.Net, phases []phase) {
 	at := 3 * phases[0].rtt
 	for _, p := range phases {

@@ -1,5 +1,5 @@
-// Aim attacks an SCTP implementation over a real link with the peer of test/attack/attacker, and tells when
-// it dies or hangs:
+// Aim attacks an SCTP implementation over a real link with the peer of test/attack/attacker, and
+// tells when it dies or hangs:
 //
 //	go run ./fuzz/aim --link udp 127.0.0.1:5000
 //

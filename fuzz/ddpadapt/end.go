@@ -242,8 +242,8 @@ func (e *end) pullMessage() *packet {
 	return p
 }
 
-// isInitiator tells whether this side sent the Initiate of the present session on a stream: then its
-// Terminate follows the answer, which proves that the Initiate has arrived.
+// isInitiator tells whether this side sent the Initiate of the present session on a stream: then
+// its Terminate follows the answer, which proves that the Initiate has arrived.
 func (e *end) isInitiator(id wire.StreamID) bool {
 	for _, u := range e.users {
 		s := u.session

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// checkSegment holds for every DDP header that is long enough, apart from the version and the reserved
-// bits, which a sender sets by itself (RFC 5041 section 4.1).
+// checkSegment holds for every DDP header that is long enough, apart from the version and the
+// reserved bits, which a sender sets by itself (RFC 5041 section 4.1).
 func checkSegment(t *testing.T, b []byte) {
 	if len(b) == 0 {
 		return

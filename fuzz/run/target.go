@@ -27,8 +27,8 @@ type target struct {
 
 func (t target) String() string { return t.pkg + " " + t.name }
 
-// findTargets reads the test files below root for targets that can run on this system. Other modules are
-// not looked into.
+// findTargets reads the test files below root for targets that can run on this system. Other
+// modules are not looked into.
 func findTargets(root string, match *regexp.Regexp) (list []target, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -103,8 +103,8 @@ func (t target) fuzzFor(d time.Duration, log string) error {
 // written is how Go says where the input is that failed.
 var written = regexp.MustCompile(`(?m)^ +Failing input written to (testdata/fuzz/\w+/\w+)$`)
 
-// quoteFailed adds to a log the inputs that it says have failed: the machine may be gone before somebody
-// looks for the files.
+// quoteFailed adds to a log the inputs that it says have failed: the machine may be gone before
+// somebody looks for the files.
 func (t target) quoteFailed(w io.Writer, log []byte) {
 	for _, m := range written.FindAllSubmatch(log, -1) {
 		path := filepath.Join(t.pkg, filepath.FromSlash(string(m[1])))
@@ -118,8 +118,8 @@ func (t target) quoteFailed(w io.Writer, log []byte) {
 // (go.dev/issue/75804). An input that fails is written down, and says so.
 var expired = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ .*\n    context deadline exceeded\nFAIL$`)
 
-// measureCoverage runs the target over its seeds and over what the fuzzer has found, which Go keeps in its
-// cache.
+// measureCoverage runs the target over its seeds and over what the fuzzer has found, which Go keeps
+// in its cache.
 func (t target) measureCoverage(log *os.File) error {
 	dir, err := os.MkdirTemp("", "fuzz")
 	if err != nil {

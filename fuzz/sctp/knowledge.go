@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// observedState is what one who sees all packets knows. A fuzzer does not guess a TSN or a cookie, so
-// that without it few of its chunks would get far.
+// observedState is what one who sees all packets knows. A fuzzer does not guess a TSN or a cookie,
+// so that without it few of its chunks would get far.
 type observedState struct {
 	expected wire.TSN // by the victim
 	sent     wire.TSN // the highest of the victim
@@ -65,9 +65,9 @@ func (k *observedState) learnFromVictim(c wire.Chunk) {
 	}
 }
 
-// guideChunks makes chunks refer to what there is: a TSN counts, by its last octet, from the one that is
-// expected or was sent last; cookies and heartbeats are the victim's own. What is no chunk stays as
-// it is.
+// guideChunks makes chunks refer to what there is: a TSN counts, by its last octet, from the one
+// that is expected or was sent last; cookies and heartbeats are the victim's own. What is no chunk
+// stays as it is.
 func (k *observedState) guideChunks(chunks []byte) (out []byte) {
 	for len(chunks) >= wire.ChunkHeaderLen {
 		n := int(binary.BigEndian.Uint16(chunks[2:]))

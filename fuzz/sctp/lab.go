@@ -19,7 +19,8 @@ const (
 	window     = 20_000 // octets of the victim's receive buffer
 )
 
-// fuzzBed is a victim under attack, and a well-behaved peer that helps it into the state in question.
+// fuzzBed is a victim under attack, and a well-behaved peer that helps it into the state in
+// question.
 type fuzzBed struct {
 	testing.TB
 	now    rawio.Time
@@ -249,8 +250,8 @@ const (
 	wrongTag   = 255
 )
 
-// wrapChunks makes a packet of chunks. how chooses the verification tag: the right one, that of the last
-// INIT ACK, the peer's, 0, or another; and the rest.
+// wrapChunks makes a packet of chunks. how chooses the verification tag: the right one, that of the
+// last INIT ACK, the peer's, 0, or another; and the rest.
 func (l *fuzzBed) wrapChunks(how byte, chunks []byte) sentPacket {
 	pkt := sentPacket{from: l.peer.Addrs[0], to: l.victim.Addrs[0],
 		data: wire.AppendHeader(nil, peerPort, victimPort, l.chooseTag(how))}

@@ -59,8 +59,8 @@ func (l *fuzzBed) doStep(op byte, arg []byte) {
 	l.collectPackets(v)
 }
 
-// attackPacket delivers a packet. With a tag that is not the association's it changes nothing (section
-// 8.5), and ends nothing.
+// attackPacket delivers a packet. With a tag that is not the association's it changes nothing
+// (section 8.5), and ends nothing.
 func (l *fuzzBed) attackPacket(how byte, chunks []byte) {
 	v := l.victim
 	var before assoc.Stats
@@ -83,8 +83,8 @@ func (l *fuzzBed) attackPacket(how byte, chunks []byte) {
 	}
 }
 
-// reportICMP delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps
-// with another octet.
+// reportICMP delivers what an ICMP message says about a packet of the victim's: its beginning,
+// perhaps with another octet.
 func (l *fuzzBed) reportICMP(arg []byte) {
 	v := l.victim
 	pkt := sentPacket{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0],

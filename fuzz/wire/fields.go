@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// readChunk puts chunks between two others in a packet and returns the one in the middle: an encoder
-// that gets a length or its padding wrong shifts what follows.
+// readChunk puts chunks between two others in a packet and returns the one in the middle: an
+// encoder that gets a length or its padding wrong shifts what follows.
 func readChunk(t *testing.T, chunk []byte) wire.Chunk {
 	t.Helper()
 	b := wire.AppendCookieAck(wire.AppendHeader(nil, 5000, 6000, 1))
@@ -317,8 +317,8 @@ func roundTripASCONF(t *testing.T, v values) {
 	}
 }
 
-// roundTripChecksum cuts a packet at any two places: the checksum of the pieces is that of the whole, the
-// packet that carries it is accepted, and any one octet changed is noticed.
+// roundTripChecksum cuts a packet at any two places: the checksum of the pieces is that of the
+// whole, the packet that carries it is accepted, and any one octet changed is noticed.
 func roundTripChecksum(t *testing.T, v values) {
 	chunks, x, y, at, change := v.b, uint16(v.n[0]), uint16(v.n[1]), uint16(v.n[2]), v.flags
 	b := append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...)

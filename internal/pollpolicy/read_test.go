@@ -41,7 +41,8 @@ func (w *waiter) Wait(p rawio.Pause) error {
 	return nil
 }
 
-// waitForPacket is what the reader does until a packet is found at the n-th look, or it has waited so often.
+// waitForPacket is what the reader does until a packet is found at the n-th look, or it has waited
+// so often.
 func (r *reader) waitForPacket(n, waits int) ([]rawio.Pause, error) {
 	w := &waiter{r: r, comes: n, waits: waits}
 	r.clock = func() rawio.Time { return r.now }

@@ -27,8 +27,8 @@ func (r *reader) pingPongFor(d time.Duration) (slept, ceded int) {
 	return slept, ceded
 }
 
-// waitOther is a wait for a packet from another processor, which comes after answers, and says whether
-// it has slept: then a wake-up comes on top.
+// waitOther is a wait for a packet from another processor, which comes after answers, and says
+// whether it has slept: then a wake-up comes on top.
 func (r *reader) waitOther(answers time.Duration) (slept bool) {
 	for !slept && (r.emptyAt == rawio.Never || r.now.Sub(r.emptyAt) < answers) {
 		if slept = r.NextPause(r.now) == rawio.Sleep; slept {
@@ -40,7 +40,8 @@ func (r *reader) waitOther(answers time.Duration) (slept bool) {
 	return slept
 }
 
-// sharedReader is a reader that has shared its processor with the other end for long enough to sleep.
+// sharedReader is a reader that has shared its processor with the other end for long enough to
+// sleep.
 func sharedReader() *reader {
 	r := newReader(0)
 	r.pingPongUsual(200)
@@ -145,8 +146,8 @@ func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 	check.That(t, slept > 30*ceded, "it slept in %d waits and ceded in %d", slept, ceded)
 }
 
-// waitAsleep is a wait in which nothing comes until the reader sleeps, and then after d. It says whether
-// he looked for as long as is due where a slice was lost.
+// waitAsleep is a wait in which nothing comes until the reader sleeps, and then after d. It says
+// whether he looked for as long as is due where a slice was lost.
 func (r *reader) waitAsleep(slice, d time.Duration) bool {
 	begin := r.now
 	for r.NextPause(r.now) == rawio.Yield {

@@ -95,8 +95,9 @@ func TestCedeLearnsWhatIsUsual(t *testing.T) {
 	}
 }
 
-// pingPongShared is a ping-pong of two ends that share one processor: the other looks for the answer as soon
-// as it has the processor, and gives it back after d. The goroutine that was woken here goes first.
+// pingPongShared is a ping-pong of two ends that share one processor: the other looks for the
+// answer as soon as it has the processor, and gives it back after d. The goroutine that was woken
+// here goes first.
 func (r *reader) pingPongShared(rounds int, d time.Duration) (first int) {
 	for range rounds {
 		looks := 1
@@ -305,8 +306,8 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 	}
 }
 
-// loseSlice is a look that takes as long as somebody else has the processor for, though nobody ceded
-// it.
+// loseSlice is a look that takes as long as somebody else has the processor for, though nobody
+// ceded it.
 func (r *reader) loseSlice(slice time.Duration) {
 	r.NextPause(r.now)
 	r.now = r.now.Add(time.Microsecond)

@@ -237,8 +237,8 @@ func TestShortMessages(t *testing.T) {
 	}
 }
 
-// samplePacket is an SCTP packet with a SACK, two messages of odd lengths, a fragment, and another SACK
-// behind them.
+// samplePacket is an SCTP packet with a SACK, two messages of odd lengths, a fragment, and another
+// SACK behind them.
 func samplePacket() []byte {
 	sack := wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100})
 	b := append(wire.AppendHeader(nil, 5000, 5043, 7), sack...)

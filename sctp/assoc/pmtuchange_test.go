@@ -262,7 +262,8 @@ func TestLongCookieIsFragmented(t *testing.T) {
 		"%d packets, the first of %d octets, to be fragmented to %d", len(p), p[0].Len(), p[0].Fragment)
 }
 
-// Without the feature, or where the system fragments on its own, the link's MaxPacket is the path's.
+// Without the feature, or where the system fragments on its own, the link's MaxPacket is the
+// path's.
 func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 	// req 6951-5.6-4
 	w, a, b := sctptest.Pair(t, nil, nil)
@@ -300,9 +301,9 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 	check.That(t, ok && err == assoc.ErrShutdown, "ended by %v", err)
 }
 
-// The path is down when its MaxPacket falls, and what is outstanding is too long for it: reports count
-// then too, and without them T3-rtx finds the black hole. Else nothing would ever arrive, not even
-// a HEARTBEAT, as none is sent while T3-rtx runs.
+// The path is down when its MaxPacket falls, and what is outstanding is too long for it: reports
+// count then too, and without them T3-rtx finds the black hole. Else nothing would ever arrive, not
+// even a HEARTBEAT, as none is sent while T3-rtx runs.
 func TestMTUFallsDuringAnOutage(t *testing.T) {
 	for name, quote := range map[string]int{"reported": 64, "a black hole": 0} {
 		t.Run(name, func(t *testing.T) {

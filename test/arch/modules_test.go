@@ -23,8 +23,8 @@ const release = "v0.1.0"
 var paid = regexp.MustCompile(
 	`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
 
-// releasedEnv is an environment for the go command in which our modules are released. The others come
-// from the module cache, or from where they always come from.
+// releasedEnv is an environment for the go command in which our modules are released. The others
+// come from the module cache, or from where they always come from.
 func releasedEnv(t *testing.T) (env []string) {
 	goCommand(t, root, nil, "list", "-deps", "-test", "./...", "./cmd/...") // brings what is missing there
 	cache := strings.TrimSpace(goCommand(t, root, nil, "env", "GOMODCACHE"))

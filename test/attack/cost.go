@@ -29,8 +29,8 @@ const (
 // stepsTaken is what the association has done.
 func (h *victimConn) stepsTaken() uint64 { return h.a.Steps() + h.mux.Steps() }
 
-// checkWork holds what an association has done, with the last packet and in all, against what was paid
-// for it.
+// checkWork holds what an association has done, with the last packet and in all, against what was
+// paid for it.
 func (s *Simulation) checkWork(h *victimConn) {
 	st, n := h.a.Stats(), h.stepsTaken()
 	paid := stepsByOctet*(st.OctetsIn+st.OctetsOut) + stepsForNothing

@@ -17,8 +17,8 @@ import (
 	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
 )
 
-// The conditions behind faults that other stacks had. docs/dev/hostile.md says what each was. The two
-// of Linux's cookies, CVE-2026-53224 and CVE-2026-53246, are in sctp/assoc:
+// The conditions behind faults that other stacks had. docs/dev/hostile.md says what each was. The
+// two of Linux's cookies, CVE-2026-53224 and CVE-2026-53246, are in sctp/assoc:
 // TestCookieOfAnotherLayoutIsRefused.
 
 // CVE-2021-3772: a forged packet with another tag had Linux end the association, by an ABORT of its

@@ -67,8 +67,8 @@ func (m *memory) takePage(octet byte) (page, bool) {
 	return p, true
 }
 
-// fillWithSecret is what a program does with memory that is its own again: it keeps a secret there, which
-// must not be seen.
+// fillWithSecret is what a program does with memory that is its own again: it keeps a secret there,
+// which must not be seen.
 func (p page) fillWithSecret() {
 	m := p.m
 	m.next++

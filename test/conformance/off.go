@@ -8,7 +8,8 @@ import "strings"
 // the counts. What the codec or another extension needs of it is tested, and counts.
 const offPrefix = "off:"
 
-// scopeCovers reports whether a row lies in the RFC or the section, or is the row, that scope names.
+// scopeCovers reports whether a row lies in the RFC or the section, or is the row, that scope
+// names.
 func scopeCovers(scope, id string) bool {
 	rest, ok := strings.CutPrefix(id, scope)
 	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')

@@ -54,8 +54,8 @@ func Load(dir string) ([]File, error) {
 	return list, nil
 }
 
-// readReasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by layer:name
-// too for all rows of a layer.
+// readReasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by
+// layer:name too for all rows of a layer.
 func readReasons(dir, file string) (map[string]string, error) {
 	name := filepath.Join(dir, file)
 	lines, err := readTable(name, 2)

@@ -90,8 +90,8 @@ func (t *tree) listGolden() (lines []string) {
 	return lines
 }
 
-// listFaults lists the faults made by hand, with what they prove, and the lines of the other tables of
-// the mutation tests.
+// listFaults lists the faults made by hand, with what they prove, and the lines of the other tables
+// of the mutation tests.
 func (t *tree) listFaults() (lines []string) {
 	for _, f := range t.files {
 		table := path.Dir(f) == "test/mutants/faults"

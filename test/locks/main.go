@@ -99,8 +99,8 @@ func printWaits(before, after map[string]time.Duration, took time.Duration, most
 	return nil
 }
 
-// lockWaits is how long goroutines have waited for each lock so far. A lock is told by the type whose
-// method unlocks it, and what that calls it.
+// lockWaits is how long goroutines have waited for each lock so far. A lock is told by the type
+// whose method unlocks it, and what that calls it.
 func lockWaits() map[string]time.Duration {
 	var list []runtime.BlockProfileRecord
 	for n, ok := runtime.MutexProfile(nil); !ok; {

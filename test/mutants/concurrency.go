@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// mutateLock makes the faults of a call that locks or unlocks a mutex. It reports whether this is one.
+// mutateLock makes the faults of a call that locks or unlocks a mutex. It reports whether this is
+// one.
 //
 // A mutex that is not locked is not unlocked either: both calls of the statement list go. The
 // runtime ends a program that unlocks what is not locked, and then no test needs to look.
@@ -75,8 +76,8 @@ func (m *mutantFinder) isLock(s ast.Stmt, mu string) bool {
 	return src == mu+".Lock()" || src == mu+".RLock()"
 }
 
-// mutateAtomic makes the operations of an atomic variable plain ones. The race detector, or a lost count,
-// tells.
+// mutateAtomic makes the operations of an atomic variable plain ones. The race detector, or a lost
+// count, tells.
 func (m *mutantFinder) mutateAtomic(n *ast.CallExpr, s *ast.SelectorExpr) {
 	t := typeName(m.info.TypeOf(s.X))
 	kind, ok := strings.CutPrefix(t, "sync/atomic.")

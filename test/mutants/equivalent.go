@@ -66,8 +66,8 @@ func checkOutdated(reasons map[string]string, populations ...map[string][]*mutan
 	return errors.Join(errs...)
 }
 
-// checkStands returns an error when the function of an entry has not got its lines: what a test can tell
-// without types.
+// checkStands returns an error when the function of an entry has not got its lines: what a test can
+// tell without types.
 func checkStands(key, root string) error {
 	place, diff, _ := strings.Cut(key, "\n")
 	file, function, _ := strings.Cut(place, " ")

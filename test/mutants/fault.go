@@ -48,8 +48,8 @@ func loadFaults() (list []*fault, err error) {
 	return list, nil
 }
 
-// parseFaults reads one file of faults. A fault begins with its name. The change is written as in a diff,
-// in whole lines, with as much around it as makes the place the only one:
+// parseFaults reads one file of faults. A fault begins with its name. The change is written as in a
+// diff, in whole lines, with as much around it as makes the place the only one:
 //
 //	fault sack-one-late
 //	in sctp/internal/rx/ack.go
@@ -111,7 +111,8 @@ func parseFaults(text string) (list []*fault, err error) {
 	return list, nil
 }
 
-// layerOf is the part of the house that the fault is in: its package, or rawio with what is below it.
+// layerOf is the part of the house that the fault is in: its package, or rawio with what is below
+// it.
 func (f *fault) layerOf() string {
 	if strings.HasPrefix(f.file, "rawio/") {
 		return "rawio"

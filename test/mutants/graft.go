@@ -18,8 +18,8 @@ const (
 
 func (m *mutant) functionSuffix() string { return fmt.Sprintf("_fault%d", m.number) }
 
-// graftMutants returns the texts of the package's files with mutants in them, and one more file that these
-// need. The statements with mutants get their numbers.
+// graftMutants returns the texts of the package's files with mutants in them, and one more file
+// that these need. The statements with mutants get their numbers.
 func (p *typedPackage) graftMutants(list []*mutant) (texts []string, err error) {
 	for i, name := range p.names {
 		w, err := newWeaver(p.texts[i])

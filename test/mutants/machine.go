@@ -418,8 +418,8 @@ func totalTime(list []*test) (d time.Duration) {
 	return d
 }
 
-// runUntilCaught runs tests under a mutant until one fails that counts. It returns that one, none where the
-// process fails behind them all, and how it failed.
+// runUntilCaught runs tests under a mutant until one fails that counts. It returns that one, none
+// where the process fails behind them all, and how it failed.
 func (m *mutationRun) runUntilCaught(s *suite, x *mutant, group []*test) (*test, string) {
 	group = slices.Clone(group)
 	for len(group) > 0 {

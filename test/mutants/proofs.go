@@ -358,8 +358,8 @@ func (p *prover) tryRow(f *fault, r *proof) (why string) {
 	return strings.TrimSuffix(why, "; ")
 }
 
-// otherNoticers names the tests beside those that cite the row which notice the fault: that is where a
-// citation may belong.
+// otherNoticers names the tests beside those that cite the row which notice the fault: that is
+// where a citation may belong.
 func (p *prover) otherNoticers(f *fault, all []proof) string {
 	seen := make(map[string]bool)
 	var names []string

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// printReport prints what became of the faults of each layer and which took longest. It reports whether
-// all were caught.
+// printReport prints what became of the faults of each layer and which took longest. It reports
+// whether all were caught.
 func printReport(w io.Writer, results []result, equivalent []*fault, took time.Duration) bool {
 	var layers []string
 	rows := make(map[string]*[5]int) // faults, then by outcome, then equivalent

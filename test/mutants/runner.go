@@ -28,8 +28,8 @@ type runner struct {
 	printing sync.Mutex
 }
 
-// prepareFaults weaves the faults in and compiles the tests that may notice them. It makes sure that
-// these pass without a fault: else what they say of one means nothing.
+// prepareFaults weaves the faults in and compiles the tests that may notice them. It makes sure
+// that these pass without a fault: else what they say of one means nothing.
 func (r *runner) prepareFaults(faults []*fault) (err error) {
 	if r.woven, err = newCheckout(r.dir + "/woven"); err != nil {
 		return err

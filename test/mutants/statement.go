@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// countStatements counts what differs between two texts of a file: statements, or declarations outside
-// of functions. A statement that holds others, such as an if, counts once for its head and for each
-// that differs within.
+// countStatements counts what differs between two texts of a file: statements, or declarations
+// outside of functions. A statement that holds others, such as an if, counts once for its head and
+// for each that differs within.
 func countStatements(was, is string) (int, error) {
 	fset := token.NewFileSet()
 	a, err := parser.ParseFile(fset, "", was, parser.SkipObjectResolution)

@@ -75,8 +75,8 @@ func (s *suite) processOf(list []*test, fault, times int, reach string) (verdict
 	return p.runToLimit()
 }
 
-// measureBaseline lists the tests and runs each alone, to learn how long it takes and which mutants it
-// reaches.
+// measureBaseline lists the tests and runs each alone, to learn how long it takes and which mutants
+// it reaches.
 func (s *suite) measureBaseline() error {
 	out, _ := process{binary: s.bin, dir: s.dir, race: s.race, args: []string{"-test.list=^(Test|Fuzz|Example)"},
 		limits: limits{time.Minute, time.Minute, time.Minute, addresses}}.runToLimit()
@@ -128,8 +128,8 @@ func readReach(file string) (sites []int, err error) {
 	return slices.Compact(sites), nil
 }
 
-// isSteady reports whether a test has passed often enough in a row. It runs it that often when it is
-// asked first; for one that takes a second a quarter of the runs is enough.
+// isSteady reports whether a test has passed often enough in a row. It runs it that often when it
+// is asked first; for one that takes a second a quarter of the runs is enough.
 func (s *suite) isSteady(t *test, times int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -158,9 +158,9 @@ type result struct {
 	took    time.Duration
 }
 
-// tryUntilCaught runs the tests that may notice a fault until one does, the slow ones of all packages last. A
-// test that fails without the fault too, say because the machine is too busy for it, notices
-// nothing.
+// tryUntilCaught runs the tests that may notice a fault until one does, the slow ones of all
+// packages last. A test that fails without the fault too, say because the machine is too busy for
+// it, notices nothing.
 func tryUntilCaught(number int, list []*tests) (outcome, string) {
 	var names, shaky []string
 	for _, t := range list {

@@ -100,8 +100,8 @@ func (t checkedOutTree) withFault(f *fault, do func()) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// buildTests compiles the tests of a package. Without what a debugger needs the linker takes half the
-// time.
+// buildTests compiles the tests of a package. Without what a debugger needs the linker takes half
+// the time.
 func (t checkedOutTree) buildTests(pkg, binary string) error {
 	return compilePackage(pkg, t.goCommand("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg))
 }

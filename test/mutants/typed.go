@@ -79,8 +79,8 @@ func (t checkedOutTree) loadPackages(paths []string) (list []*typedPackage, err 
 	return list, nil
 }
 
-// checkTypes finds the types of the package with other texts of its files. Given a place for errors it
-// goes on behind them and says which functions have them.
+// checkTypes finds the types of the package with other texts of its files. Given a place for errors
+// it goes on behind them and says which functions have them.
 func (p *typedPackage) checkTypes(texts []string, wrong map[string]bool) error {
 	p.files, p.info = nil, &types.Info{Types: make(map[ast.Expr]types.TypeAndValue),
 		Defs: make(map[*ast.Ident]types.Object),

@@ -89,8 +89,8 @@ func (w *weaver) weaveFault(f *fault) error {
 	return nil
 }
 
-// addSecondBody gives a function a second body, which is the text before and after its name, and the way
-// there.
+// addSecondBody gives a function a second body, which is the text before and after its name, and
+// the way there.
 func (w *weaver) addSecondBody(f *ast.FuncDecl, number int, before, after string) {
 	name := fmt.Sprintf("%s_fault%d", f.Name.Name, number)
 	call := w.callText(f, name)

@@ -11,6 +11,6 @@
 // others as they are. That is how [Shrink] makes a short schedule of a long one that fails. It
 // prints the short one as a Go test.
 //
-// Plain SCTP associations are judged in talk.go, by what their two users know and nothing else.
-// RDMA is the business of internal/test/simulation.
+// Plain SCTP associations are judged in message_assoc.go, by what their two users know and nothing
+// else. RDMA is the business of internal/test/simulation.
 package random

@@ -329,7 +329,8 @@ func (r *run) rebindNAT(a *Act) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksumOK computes the checksum of a packet (RFC 9260 appendix A) by other code than the stack's.
+// checksumOK computes the checksum of a packet (RFC 9260 appendix A) by other code than the
+// stack's.
 func checksumOK(b []byte) bool {
 	if len(b) < 12 {
 		return false

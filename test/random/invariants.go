@@ -171,8 +171,8 @@ func (w *assocMonitor) checkBounds(r *run, a *assoc.Assoc) {
 	}
 }
 
-// bufferLimit is the receive buffer of an association, the most that it grows to where that was left to
-// it.
+// bufferLimit is the receive buffer of an association, the most that it grows to where that was
+// left to it.
 func (w *assocMonitor) bufferLimit(r *run, a *assoc.Assoc) int {
 	if n, ok := r.buffers[a]; ok {
 		return n

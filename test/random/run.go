@@ -225,8 +225,8 @@ func (r *run) playSchedule() {
 	r.checkLeftovers()
 }
 
-// runUntil lets the world go on until done, which is to be so by a time: else it is a stall, if that
-// has a name.
+// runUntil lets the world go on until done, which is to be so by a time: else it is a stall, if
+// that has a name.
 func (r *run) runUntil(stall string, by rawio.Time, done func() bool) {
 	for r.bad == nil && !done() {
 		next := by

@@ -61,8 +61,8 @@ func (p *program) awaitLine(pattern string) string {
 	return ""
 }
 
-// awaitEnd waits for the end, and compares all that was said with a pattern. Words of ours stand for
-// figures.
+// awaitEnd waits for the end, and compares all that was said with a pattern. Words of ours stand
+// for figures.
 func (p *program) awaitEnd(code int, pattern string) string {
 	p.Helper()
 	for p.lines.Scan() {

@@ -122,15 +122,15 @@ type end struct {
 // wasKilled reports whether the process was killed before the session ended.
 func (e *end) wasKilled() bool { return e.state == stateOpen && e.book.killedAt != 0 }
 
-// missedClientKill reports whether the client was killed before the server's end came to its own. The client
-// considered the session done. Its last word may have been lost, and no process is left to repeat
-// it.
+// missedClientKill reports whether the client was killed before the server's end came to its own.
+// The client considered the session done. Its last word may have been lost, and no process is left
+// to repeat it.
 func (e *end) missedClientKill(client *end) bool {
 	return client.state == stateGraceful && client.book.killedAt != 0 && client.book.killedAt <= e.ended
 }
 
-// discardsArrived reports whether the end has thrown away what had arrived and its program had not taken:
-// Conn.Abort and QP.Close do so.
+// discardsArrived reports whether the end has thrown away what had arrived and its program had not
+// taken: Conn.Abort and QP.Close do so.
 func (e *end) discardsArrived() bool { return e.state == stateCut }
 
 func (t *auditResult) checkSession(client *end, servers []*end, kills []kill, outages []outage, serverName string) {

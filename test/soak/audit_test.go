@@ -19,8 +19,8 @@ type sessionFixture struct {
 	c, s           *entry
 }
 
-// completeFixture is a session of three requests and their replies, one Read and two atomics, in which all
-// went well.
+// completeFixture is a session of three requests and their replies, one Read and two atomics, in
+// which all went well.
 func completeFixture() *sessionFixture {
 	t := &sessionFixture{client: ledgerCopy{name: "client (1)"}, server: ledgerCopy{name: "server (2)", server: true}}
 	for _, b := range []*ledgerCopy{&t.client, &t.server} {

@@ -49,8 +49,8 @@ func contentPiece(id uint64, seq, use, n int) []byte {
 	return pattern[at : at+n]
 }
 
-// isPlaced reports whether the first n octets of area are the content and those behind it untouched,
-// and clears the area.
+// isPlaced reports whether the first n octets of area are the content and those behind it
+// untouched, and clears the area.
 func isPlaced(area []byte, n int, want []byte) bool {
 	beyond := area[n:min(n+guard, len(area))]
 	ok := bytes.Equal(area[:n], want) && isPoison(beyond)

@@ -27,11 +27,11 @@ type series struct {
 	s      []sampleAt
 }
 
-// judgeSamples compares the samples. Goroutines and descriptors must all be the same. The memory of a
-// process that lives as long as the run must not grow, by each of three measures. The median of the
-// last quarter of the samples after the first minute is no more than 5 % above that of the first
-// quarter. The receive buffers that are idle differ from sample to sample. judge returns a line,
-// and how many of these rules do not hold.
+// judgeSamples compares the samples. Goroutines and descriptors must all be the same. The memory of
+// a process that lives as long as the run must not grow, by each of three measures. The median of
+// the last quarter of the samples after the first minute is no more than 5 % above that of the
+// first quarter. The receive buffers that are idle differ from sample to sample. judge returns a
+// line, and how many of these rules do not hold.
 func (r *series) judgeSamples() (line string, broken int) {
 	if len(r.s) == 0 {
 		return r.name + ": never at rest", 1

@@ -76,15 +76,15 @@ func (l *lane) beginEntry(kind uint32, window int) (*entry, error) {
 	return e, nil
 }
 
-// endRefused ends a session that was not set up. The next one has to wait, as the server may be gone
-// for a moment.
+// endRefused ends a session that was not set up. The next one has to wait, as the server may be
+// gone for a moment.
 func (l *lane) endRefused(e *entry) {
 	l.book.endEntry(e, stateRefused)
 	time.Sleep(100 * time.Millisecond)
 }
 
-// keepRate keeps the rate: operations come in bursts, between which there are pauses. Before a rest it
-// hurries.
+// keepRate keeps the rate: operations come in bursts, between which there are pauses. Before a rest
+// it hurries.
 func (l *lane) keepRate() {
 	if l.burst > 0 || l.wantRest() {
 		l.burst--

@@ -33,10 +33,10 @@ func runCommand(format string, args ...any) error {
 	return nil
 }
 
-// hostAddrs are addresses of one host on both cables. Host a has 1, and 11 for the mortal client. Over
-// UDP each process is an SCTP stack of its own. Two at one address may take the same port. To the
-// server they would be one peer that has restarted (RFC 6951 has one stack at an address). Host b
-// has 2, and 12, which nobody uses.
+// hostAddrs are addresses of one host on both cables. Host a has 1, and 11 for the mortal client.
+// Over UDP each process is an SCTP stack of its own. Two at one address may take the same port. To
+// the server they would be one peer that has restarted (RFC 6951 has one stack at an address). Host
+// b has 2, and 12, which nobody uses.
 func hostAddrs(last byte) []netip.Addr {
 	var addrs []netip.Addr
 	for k := range cables {

@@ -165,8 +165,8 @@ func (s *side) contentSGE(seq, use, n int) rdma.SGE {
 	return s.source.SGE(pieceAt(s.e.id, seq, use, n), n)
 }
 
-// newMessage returns a request to send h, with n octets of content behind it from the pattern; there
-// has to be a free buffer.
+// newMessage returns a request to send h, with n octets of content behind it from the pattern;
+// there has to be a free buffer.
 func (s *side) newMessage(h *head, use, n int) rdma.SendWR {
 	i := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
@@ -178,8 +178,8 @@ func (s *side) newMessage(h *head, use, n int) rdma.SendWR {
 	return wr
 }
 
-// postRequests posts requests, the last of which completes the message seq, if that is not negative, and
-// notes it.
+// postRequests posts requests, the last of which completes the message seq, if that is not
+// negative, and notes it.
 func (s *side) postRequests(seq int, wrs ...rdma.SendWR) {
 	if s.broken {
 		return
@@ -225,8 +225,8 @@ func (s *side) handleCommon(wc *rdma.WC) bool {
 	return how == completed
 }
 
-// forEachCompletion calls f for the completions there are, after waiting for one for no longer than until. It
-// returns how many there were.
+// forEachCompletion calls f for the completions there are, after waiting for one for no longer than
+// until. It returns how many there were.
 func (s *side) forEachCompletion(until time.Time, f func(*rdma.WC)) int {
 	for first := true; ; first = false {
 		n, err := s.cq.Poll(s.wcs[:])

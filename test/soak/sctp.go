@@ -81,8 +81,8 @@ type message struct {
 	good bool
 }
 
-// readMessage reads one message in as many pieces as it comes, without ever having it whole. A message
-// that is cut off is passed over.
+// readMessage reads one message in as many pieces as it comes, without ever having it whole. A
+// message that is cut off is passed over.
 func (t *plainAssoc) readMessage(use int) (message, error) {
 	for {
 		n, info, err := t.conn.ReadMsg(t.buf)

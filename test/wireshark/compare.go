@@ -147,8 +147,8 @@ func (c *checker) checkHalf(who string, sent []message, h half) {
 	}
 }
 
-// checkMessage compares one message with the chunks at the beginning of h, and returns how many were
-// its.
+// checkMessage compares one message with the chunks at the beginning of h, and returns how many
+// were its.
 func (c *checker) checkMessage(m *message, h half) (n int, faults []string) {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if len(h) == 0 {
@@ -217,7 +217,8 @@ func (c *checker) checkMessage(m *message, h half) (n int, faults []string) {
 	return n, append(faults, checkQuoted(m, first)...)
 }
 
-// checkIdentifiers checks that Atomic Responses reflect the identifiers of the requests, in their order.
+// checkIdentifiers checks that Atomic Responses reflect the identifiers of the requests, in their
+// order.
 func (c *checker) checkIdentifiers(ch *chunk) (faults []string) {
 	if id, err := ch.numberField("iwarp_rdma.atomic.request_identifier"); err == nil {
 		c.requests = append(c.requests, id)
@@ -232,9 +233,9 @@ func (c *checker) checkIdentifiers(ch *chunk) (faults []string) {
 	return nil
 }
 
-// checkQuoted compares the headers that a Terminate quotes. Wireshark 4.0 gets the length of a quoted
-// DDP header wrong, so that it is shown by rddp.lua; Wireshark's own fields hold the same octets,
-// cut at another place.
+// checkQuoted compares the headers that a Terminate quotes. Wireshark 4.0 gets the length of a
+// quoted DDP header wrong, so that it is shown by rddp.lua; Wireshark's own fields hold the same
+// octets, cut at another place.
 func checkQuoted(m *message, ch *chunk) (faults []string) {
 	t := &m.terminate
 	if !t.HasDDP {

@@ -56,8 +56,8 @@ func boolToInt(b bool) uint64 {
 	return 0
 }
 
-// taggedMessage has the fields of a tagged message. STag and TO of one without payload mean nothing: any
-// will do.
+// taggedMessage has the fields of a tagged message. STag and TO of one without payload mean
+// nothing: any will do.
 func taggedMessage(op rdmap.Opcode, stag ddp.STag, to uint64, payload []byte) message {
 	m := message{what: op.String(), payload: payload, header: make([]byte, ddp.TaggedHeaderLen),
 		numbers: map[string]uint64{"iwarp_ddp.tagged_flag": 1, "iwarp_rdma.opcode": uint64(op)}}
@@ -139,8 +139,8 @@ func atomicResponse(msn uint32, original uint64) message {
 	return m
 }
 
-// terminateMessage is a Terminate Message about culprit, a message of one segment. What it quotes is what
-// RFC 5040 Figure 10 says for its layer and type.
+// terminateMessage is a Terminate Message about culprit, a message of one segment. What it quotes
+// is what RFC 5040 Figure 10 says for its layer and type.
 func terminateMessage(t rdmap.Terminate, culprit *message) message {
 	m := untaggedMessage(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0)
 	m.what += fmt.Sprintf(" %d/%d/%#02x", t.Layer, t.EType, t.Code)

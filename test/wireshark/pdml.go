@@ -73,8 +73,8 @@ func tsharkVersion() (string, error) {
 	return line, err
 }
 
-// runTshark has tshark decode a capture with the script, and returns its DATA chunks in the order of
-// the capture, and what it found wrong.
+// runTshark has tshark decode a capture with the script, and returns its DATA chunks in the order
+// of the capture, and what it found wrong.
 func runTshark(capture, script string) (chunks []*chunk, faults []string, err error) {
 	cmd := exec.Command("tshark", "-n", "-r", capture, "-X", "lua_script:"+script,
 		"-o", "sctp.checksum:CRC 32c",

@@ -112,8 +112,8 @@ func (e *end) registerRegion(b []byte) (*rdma.MR, error) {
 	return e.pd.Register(b, all, &rdma.RegionOptions{QP: e.qp, Base: base})
 }
 
-// postAndWait posts requests and waits until all of them have completed, well or not, as have others
-// receives.
+// postAndWait posts requests and waits until all of them have completed, well or not, as have
+// others receives.
 func (e *end) postAndWait(ctx context.Context, others int, wrs ...rdma.SendWR) error {
 	if _, err := e.qp.PostSendList(wrs); err != nil {
 		return err
@@ -132,8 +132,8 @@ func (e *end) postAndWait(ctx context.Context, others int, wrs ...rdma.SendWR) e
 	return nil
 }
 
-// newSession connects a client's end to one of the server, whose program answers by accept. An Accept
-// that negotiates is up to the stack.
+// newSession connects a client's end to one of the server, whose program answers by accept. An
+// Accept that negotiates is up to the stack.
 func (s *stage) newSession(name string, client, server rdma.QPConfig, recvLen int, private []byte) (a, b *end,
 	err error) {
 	if a, err = newEnd(s.client, client, long); err != nil {

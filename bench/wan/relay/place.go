@@ -17,10 +17,10 @@ const (
 	period = 100 * time.Microsecond
 )
 
-// raisePriority puts this thread before all others, and lets it wake when it asked to and not 50 us later.
-// With a deadline it comes even before the twentieth of the time that Linux keeps for threads that
-// others starve (the fair server). One that never sleeps has a processor where only the kernel's
-// own threads run, which nobody may starve.
+// raisePriority puts this thread before all others, and lets it wake when it asked to and not 50 us
+// later. With a deadline it comes even before the twentieth of the time that Linux keeps for
+// threads that others starve (the fair server). One that never sleeps has a processor where only
+// the kernel's own threads run, which nobody may starve.
 func (r *Relay) raisePriority() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return err
@@ -92,8 +92,8 @@ func Reserved(list string) error {
 	return nil
 }
 
-// cpuPlaces are the processors of the relay and those of all else: the last and the others, or all of
-// them for both.
+// cpuPlaces are the processors of the relay and those of all else: the last and the others, or all
+// of them for both.
 func (r *Relay) cpuPlaces() (own, rest unix.CPUSet) {
 	if r.hasOwnCPU() {
 		return splitCPUs()

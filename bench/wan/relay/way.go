@@ -61,8 +61,8 @@ const (
 	draws
 )
 
-// drawUniform is a number from 0 to 1 that follows from the seed, the packet's number and what it is for
-// (splitmix64).
+// drawUniform is a number from 0 to 1 that follows from the seed, the packet's number and what it
+// is for (splitmix64).
 func (w *Way) drawUniform(what uint64) float64 {
 	z := w.seed + (w.n*draws+what+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

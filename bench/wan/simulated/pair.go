@@ -15,8 +15,8 @@ const (
 	serverPort = 5001
 )
 
-// hostPair is two hosts with some roads between them, in virtual time: road i joins the i-th addresses
-// of both.
+// hostPair is two hosts with some roads between them, in virtual time: road i joins the i-th
+// addresses of both.
 type hostPair struct {
 	now          rawio.Time
 	net          *simnet.Net

@@ -131,8 +131,8 @@ func keepShortest(shapes map[string][]byte, b []byte) {
 	}
 }
 
-// packetShape says what is in a packet, apart from numbers and user data. Chunks of one kind that follow
-// one another count as one.
+// packetShape says what is in a packet, apart from numbers and user data. Chunks of one kind that
+// follow one another count as one.
 func packetShape(p wire.Packet) (s string) {
 	last := ""
 	it := p.Chunks()

@@ -14,11 +14,11 @@ import (
 // Update is the flag -update of tests.
 var Update = flag.Bool("update", false, "write down in testdata what happens now")
 
-// CheckRecording compares what is told of so many seeds with a file that has a digest of each: what happened
-// then is to happen now, to the octet. Where it does not, that is either a fault or meant; then
-// -update writes it down anew. A test that tells one seed shows the difference. With -short and
-// under the race detector, which sees no more in all of them, the first few do. It returns how many
-// were told.
+// CheckRecording compares what is told of so many seeds with a file that has a digest of each: what
+// happened then is to happen now, to the octet. Where it does not, that is either a fault or meant;
+// then -update writes it down anew. A test that tells one seed shows the difference. With -short
+// and under the race detector, which sees no more in all of them, the first few do. It returns how
+// many were told.
 func CheckRecording(t *testing.T, file string, seeds int, tell func(seed int, told *strings.Builder)) int {
 	t.Helper()
 	if !*Update && (testing.Short() || race.Enabled) {

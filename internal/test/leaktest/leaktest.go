@@ -57,8 +57,8 @@ func reportLeaks(outstanding func() int, known map[string]string, w io.Writer) b
 	}
 }
 
-// runningStacks returns the stacks of the goroutines that run beside this one, by their numbers. Package
-// os/signal and the runtime keep theirs.
+// runningStacks returns the stacks of the goroutines that run beside this one, by their numbers.
+// Package os/signal and the runtime keep theirs.
 func runningStacks() map[string]string {
 	buf := make([]byte, 1<<16)
 	n := runtime.Stack(buf, true)

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// LossyLink is a link that loses what it is to send, while it is told to: everything, or packets that
-// begin with a chunk.
+// LossyLink is a link that loses what it is to send, while it is told to: everything, or packets
+// that begin with a chunk.
 type LossyLink struct {
 	*mem.Link
 	Lose  atomic.Bool

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// NetworkSwitch is a link whose networks can be pulled: packets to or from an address in a network that is
-// out are lost, in both directions. Network i has the i-th addresses of both sides.
+// NetworkSwitch is a link whose networks can be pulled: packets to or from an address in a network
+// that is out are lost, in both directions. Network i has the i-th addresses of both sides.
 type NetworkSwitch struct {
 	*mem.Link
 	Out *[2]atomic.Bool

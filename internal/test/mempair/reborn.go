@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// RestartLink is the server's link when the client's host crashes and comes back: first joined to the
-// one client, then to the other, which has the same address.
+// RestartLink is the server's link when the client's host crashes and comes back: first joined to
+// the one client, then to the other, which has the same address.
 type RestartLink struct {
 	*mem.Link
 	Lives [2]*mem.Link

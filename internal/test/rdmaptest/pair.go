@@ -274,8 +274,8 @@ func (e *End) Inject(segs ...[]byte) {
 	}
 }
 
-// LastTerminate returns the Terminate that the end sent as its last message, and fails when there is
-// none.
+// LastTerminate returns the Terminate that the end sent as its last message, and fails when there
+// is none.
 func (e *End) LastTerminate() (rdmap.Terminate, []byte) {
 	e.t.Helper()
 	e.CutAll()

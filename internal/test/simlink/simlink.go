@@ -148,7 +148,8 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
-// sourceFor is the source of a packet without one: the first address of the family of its destination.
+// sourceFor is the source of a packet without one: the first address of the family of its
+// destination.
 func (l *Link) sourceFor(to netip.Addr) netip.Addr {
 	for _, a := range l.addrs {
 		if a.Is4() == to.Is4() {

@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// sharedCounter is memory that all QPs and the local user of a host count in at once: each finds another
-// value.
+// sharedCounter is memory that all QPs and the local user of a host count in at once: each finds
+// another value.
 type sharedCounter struct {
 	area  area
 	r     *ddp.Region
@@ -60,12 +60,12 @@ func (l *workload) postAtomic() bool {
 	wr := l.newRequest(rdmap.WRAtomic)
 	o := postedOp{opcode: rdmap.WCAtomic, src: area{n: -1}}
 	if rnd.IntN(3) == 0 {
-		t := l.peer.q.h.tally
+		t := l.peer.q.h.sharedCounter
 		t.adds++
 		o.tally = t
 		wr.Atomic, wr.RemoteSTag, wr.RemoteTO = ddp.FetchAdd(1), t.r.STag(), t.r.Base()
 		if rnd.IntN(4) == 0 {
-			l.q.h.tally.addLocally()
+			l.q.h.sharedCounter.addLocally()
 		}
 		return l.submitOp(wr, o)
 	}
@@ -100,7 +100,7 @@ func (l *workload) postAtomic() bool {
 			x.model[i] = wr.Atomic.Data
 		}
 	}
-	x.past = append(x.past, before)
+	x.values = append(x.values, before)
 	x.area.allowWrites()
 	o.words, o.original = x, old
 	wr.RemoteSTag, wr.RemoteTO = x.r.STag(), x.r.Base()+uint64(8*i)

@@ -30,7 +30,7 @@ const ofIPv4, ofIPv6 = 3, 1
 
 func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configure func(*assoc.Config)) *bulkWrites {
 	w := New(seed)
-	w.weather = mtuChanges{next: rawio.Never}
+	w.mtuChanges = mtuChanges{next: rawio.Never}
 	if w.mtu = 1480; link.MTU > 0 {
 		w.mtu = link.MTU - 20
 	}
@@ -50,7 +50,7 @@ func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configur
 		}
 		q.onFailed = func(err *rdmap.StreamError) { w.failf("%v", err) }
 	}
-	w.serves = func([]byte) *qp { return b.qb }
+	w.chooseQP = func([]byte) *qp { return b.qb }
 	must.OK(t, w.b.node.EP.Listen(port, &w.b.cfg))
 	b.c = w.a.startAssoc(w.b)
 	b.c.Pump()

@@ -3,9 +3,9 @@
 //   - In: a seed. It decides the network's faults, the operations, the ends of sessions and
 //     associations, and the secrets.
 //   - Out: the verdict of an oracle that knows nothing of the implementation. It checks every octet
-//     and the order of everything (RFC 5040 section 5.5; order.go and judge.go).
+//     and the order of everything (RFC 5040 section 5.5; order.go and completions.go).
 //   - Invariant: a run is repeated exactly by its seed.
-//   - Read first: world.go, lane.go, judge.go.
+//   - Read first: world.go, session_slot.go, completions.go.
 //
 // # Worlds
 //
@@ -13,10 +13,11 @@
 // between [Node]s. Its loop plays the part that the shells sctp and rdma play in production, with
 // the same cores.
 //
-// Sessions follow each other on lanes (lane.go). Each ends at any moment, by either side or both,
-// gracefully or not. It may end by an access that is forbidden, by memory that is revoked under it
-// (window.go), or with its association (doom.go). What was under way then may have been carried out
-// or not, octet by octet. Nothing else may have changed, and nothing changes later.
+// Sessions follow each other on lanes (session_slot.go). Each ends at any moment, by either side or
+// both, gracefully or not. It may end by an access that is forbidden, by memory that is revoked
+// under it (window.go), or with its association (assoc_killer.go). What was under way then may have
+// been carried out or not, octet by octet. Nothing else may have changed, and nothing changes
+// later.
 //
 // A world has its ground for itself ([New]), or shares it with others that come and go as they like
 // ([Join]). On a shared ground its association may be lost, and its machines may crash, at any

@@ -24,15 +24,15 @@ type Host struct {
 	table *ddp.Table
 	mem   *memory
 
-	outOfOrder int // ddpadapt.Config.MaxOutOfOrder
-	nextStream ddp.StreamID
-	tally      *sharedCounter
+	outOfOrder    int // ddpadapt.Config.MaxOutOfOrder
+	nextStream    ddp.StreamID
+	sharedCounter *sharedCounter
 }
 
 // currentConn returns the association that there is now, or was last. A tenant's B may have none.
 func (h *Host) currentConn() *conn {
 	switch {
-	case h.w.tenancy == nil:
+	case h.w.joined == nil:
 		return h.conns[len(h.conns)-1]
 	case h == h.w.a:
 		return h.w.conn

@@ -13,16 +13,16 @@ type memory struct {
 	h      *Host
 	actual []byte
 	shadow []byte
-	// loose marks the octets that an operation under way may be changing: their contents are
+	// uncertain marks the octets that an operation under way may be changing: their contents are
 	// indeterminate until it completes (RFC 5040 section 5.5).
-	loose []uint8
-	end   int // of what is in use
+	uncertain []uint8
+	end       int // of what is in use
 }
 
 const memorySize = 1 << 20
 
 func newMemory(w *World, h *Host) *memory {
-	m := &memory{w: w, h: h, actual: make([]byte, memorySize), loose: make([]uint8, memorySize)}
+	m := &memory{w: w, h: h, actual: make([]byte, memorySize), uncertain: make([]uint8, memorySize)}
 	w.rand.Read(m.actual)
 	m.shadow = bytes.Clone(m.actual)
 	return m
@@ -66,8 +66,8 @@ func (a area) allowWrites() { a.markLoose(true) }
 
 func (a area) markLoose(v bool) {
 	for i := a.off; i < a.off+a.n; i++ {
-		if a.m.loose[i] &^= isLoose; v {
-			a.m.loose[i] = isLoose | wasLoose
+		if a.m.uncertain[i] &^= isLoose; v {
+			a.m.uncertain[i] = isLoose | wasLoose
 		}
 	}
 }
@@ -95,9 +95,9 @@ func (a area) expectExactly(want []byte, what string) {
 	}
 }
 
-// acceptEither takes what an operation that may not have been carried out has left here: of every octet
-// what was there before, or what the operation, or one behind it, was to write. Nothing may write
-// here any more.
+// acceptEither takes what an operation that may not have been carried out has left here: of every
+// octet what was there before, or what the operation, or one behind it, was to write. Nothing may
+// write here any more.
 func (a area) acceptEither(want, later []byte, what string) {
 	b, old := a.actualBytes(), a.expectedBytes()
 	for i := range b {
@@ -122,9 +122,9 @@ func (m *memory) checkMemory(when string) {
 
 func (m *memory) checkPart(from, to int, when string) {
 	for i := from; i < to; i++ {
-		if v := m.actual[i]; v != m.shadow[i] && m.loose[i]&isLoose == 0 {
+		if v := m.actual[i]; v != m.shadow[i] && m.uncertain[i]&isLoose == 0 {
 			what := Outside
-			if m.loose[i]&wasLoose != 0 {
+			if m.uncertain[i]&wasLoose != 0 {
 				what = Revoked // or settled
 			}
 			m.w.recordViolation(what, m.h, "%s: octet %d outside of every operation changed from %#x to %#x", when, i,

@@ -125,7 +125,8 @@ func (n *Node) Transmit(a *assoc.Assoc) (more bool) {
 	return more
 }
 
-// sourceFor is the source of a packet without one: the first address of the family of its destination.
+// sourceFor is the source of a packet without one: the first address of the family of its
+// destination.
 func (n *Node) sourceFor(to netip.Addr) netip.Addr {
 	for _, a := range n.Addrs {
 		if a.Is4() == to.Is4() {

@@ -48,12 +48,12 @@ func (l *workload) postWrite() bool {
 
 // prepareWrite makes wr write some of the own memory to some of the peer's.
 func (l *workload) prepareWrite(wr *rdmap.SendWR, o *postedOp) bool {
-	if len(l.room.src.free) == 0 || len(l.peer.room.target.free) == 0 {
+	if len(l.buffers.src.free) == 0 || len(l.peer.buffers.target.free) == 0 {
 		return false
 	}
-	to, _ := l.peer.room.target.takeSlot()
+	to, _ := l.peer.buffers.target.takeSlot()
 	n := l.drawSize(to.n)
-	x := l.writeTo(wr, o, regionAt{l.peer.targetR, l.peer.room.target.all}, to.subArea(l.w.rand.IntN(to.n-n+1), n))
+	x := l.writeTo(wr, o, regionAt{l.peer.targetR, l.peer.buffers.target.all}, to.subArea(l.w.rand.IntN(to.n-n+1), n))
 	x.slot = to
 	l.uncovered = append(l.uncovered, x)
 	return true
@@ -61,23 +61,23 @@ func (l *workload) prepareWrite(wr *rdmap.SendWR, o *postedOp) bool {
 
 // writeTo makes wr a Write of as many octets as to has.
 func (l *workload) writeTo(wr *rdmap.SendWR, o *postedOp, r regionAt, to area) *pendingWrite {
-	src, _ := l.room.src.takeSlot()
+	src, _ := l.buffers.src.takeSlot()
 	to.allowWrites()
-	wr.SGL = l.scatterList(regionAt{l.srcR, l.room.src.all}, src, to.n)
+	wr.SGL = l.scatterList(regionAt{l.srcR, l.buffers.src.all}, src, to.n)
 	wr.RemoteSTag, wr.RemoteTO = r.tagAt(to)
 	x := &pendingWrite{to: to, want: bytes.Clone(src.actualBytes()[:to.n])}
 	o.opcode, o.src, o.write = rdmap.WCWrite, src, x
 	return x
 }
 
-// postSend posts a Send, with Invalidate on inv: then a region or a window of the peer is made for the
-// occasion, and a Write to it goes before.
+// postSend posts a Send, with Invalidate on inv: then a region or a window of the peer is made for
+// the occasion, and a Write to it goes before.
 func (l *workload) postSend(inv bool) bool {
 	need := 1
 	if inv {
 		need = 2
 	}
-	if !l.hasRoomFor(need) || len(l.room.src.free) < need || l.peer.credits == 0 {
+	if !l.hasRoomFor(need) || len(l.buffers.src.free) < need || l.peer.credits == 0 {
 		return false
 	}
 	msg := new(message)
@@ -87,7 +87,7 @@ func (l *workload) postSend(inv bool) bool {
 	}
 	var tag ddp.STag
 	if inv {
-		to, ok := l.peer.room.target.takeSlot()
+		to, ok := l.peer.buffers.target.takeSlot()
 		if !ok {
 			return false
 		}
@@ -115,13 +115,13 @@ func (l *workload) postSend(inv bool) bool {
 
 // fillPayload gives a Send something to say.
 func (l *workload) fillPayload(wr *rdmap.SendWR, o *postedOp, msg *message) {
-	src, _ := l.room.src.takeSlot()
+	src, _ := l.buffers.src.takeSlot()
 	n := l.drawSize(src.n)
 	msg.want, o.sent = bytes.Clone(src.actualBytes()[:n]), msg
 	if o.src = src; n <= 128 && n > 0 && l.w.rand.IntN(2) == 0 {
 		wr.Inline = msg.want
 	} else {
-		wr.SGL = l.scatterList(regionAt{l.srcR, l.room.src.all}, src, n)
+		wr.SGL = l.scatterList(regionAt{l.srcR, l.buffers.src.all}, src, n)
 	}
 }
 
@@ -130,23 +130,23 @@ func (l *workload) postRead() bool {
 		return false
 	}
 	p := l.peer
-	n := l.drawSize(p.room.readable.n)
-	from := p.room.readable.subArea(l.w.rand.IntN(p.room.readable.n-n+1), n)
+	n := l.drawSize(p.buffers.readable.n)
+	from := p.buffers.readable.subArea(l.w.rand.IntN(p.buffers.readable.n-n+1), n)
 	wr, o := l.newRequest(rdmap.WRRead), postedOp{}
-	l.readFrom(wr, &o, regionAt{p.readableR, p.room.readable}, from, from.expectedBytes())
+	l.readFrom(wr, &o, regionAt{p.readableR, p.buffers.readable}, from, from.expectedBytes())
 	return l.submitOp(wr, o)
 }
 
 // canRead reports whether there are places for n requests, one of them a Read.
 func (l *workload) canRead(n int) bool {
-	return l.hasRoomFor(n) && len(l.room.sink.free) > 0 && l.q.core.ORD() > 0
+	return l.hasRoomFor(n) && len(l.buffers.sink.free) > 0 && l.q.core.ORD() > 0
 }
 
 // readFrom makes wr a Read that must find want.
 func (l *workload) readFrom(wr *rdmap.SendWR, o *postedOp, r regionAt, from area, want []byte) {
-	sink, _ := l.room.sink.takeSlot()
+	sink, _ := l.buffers.sink.takeSlot()
 	sink.allowWrites()
-	tag, base := (regionAt{l.sinkR, l.room.sink.all}).tagAt(sink)
+	tag, base := (regionAt{l.sinkR, l.buffers.sink.all}).tagAt(sink)
 	wr.SGL = []rdmap.SGE{{LKey: tag, Addr: base, Len: uint32(from.n)}}
 	wr.RemoteSTag, wr.RemoteTO = r.tagAt(from)
 	o.opcode, o.src, o.sink, o.want = rdmap.WCRead, area{n: -1}, sink, bytes.Clone(want)

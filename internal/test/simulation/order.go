@@ -8,10 +8,10 @@ import (
 )
 
 // The rules of RFC 5040 section 5.5 that take two operations to see, and what RFC 7306 section 5.4
-// adds. The others hold for every operation and are judged in judge.go. Messages are delivered in
-// order (rules 10 and 16), and what was written before is in place then (10). Requests complete in
-// order (15), and not before they are acknowledged (14) or answered (19, 20). Rule 3 leaves
-// overlapping Writes without an order, so none overlap here.
+// adds. The others hold for every operation and are judged in completions.go. Messages are
+// delivered in order (rules 10 and 16), and what was written before is in place then (10). Requests
+// complete in order (15), and not before they are acknowledged (14) or answered (19, 20). Rule 3
+// leaves overlapping Writes without an order, so none overlap here.
 
 // postOrdered posts one of the stories.
 func (l *workload) postOrdered() bool {
@@ -27,19 +27,19 @@ func (l *workload) postOrdered() bool {
 	}
 }
 
-func (l *workload) echoRegion() regionAt { return regionAt{l.echoR, l.room.echo.all} }
+func (l *workload) echoRegion() regionAt { return regionAt{l.echoR, l.buffers.echo.all} }
 
 // writeThenRead: a Read finds what a Write before it has written (rule 12).
 func (l *workload) writeThenRead() bool {
 	p := l.peer
-	if !l.canRead(2) || len(l.room.src.free) == 0 {
+	if !l.canRead(2) || len(l.buffers.src.free) == 0 {
 		return false
 	}
-	slot, ok := p.room.echo.takeSlot()
+	slot, ok := p.buffers.echo.takeSlot()
 	if !ok {
 		return false
 	}
-	to := slot.subArea(0, l.drawSize(l.room.src.size))
+	to := slot.subArea(0, l.drawSize(l.buffers.src.size))
 	wr, o := l.newRequest(rdmap.WRWrite), postedOp{}
 	x := l.writeTo(wr, &o, p.echoRegion(), to)
 	l.effects = append(l.effects, x)
@@ -49,7 +49,7 @@ func (l *workload) writeThenRead() bool {
 	l.readFrom(wr, &o, p.echoRegion(), to, x.want)
 	o.then = func() {
 		l.settleWrite(x, "write that was read back")
-		p.room.echo.giveBack(slot)
+		p.buffers.echo.giveBack(slot)
 	}
 	l.submitOp(wr, o)
 	return true
@@ -59,14 +59,14 @@ func (l *workload) writeThenRead() bool {
 // might (rule 12). A Read behind both finds what was written.
 func (l *workload) readThenWrite() bool {
 	p := l.peer
-	if !l.canRead(3) || len(l.room.src.free) == 0 || len(l.room.sink.free) < 2 {
+	if !l.canRead(3) || len(l.buffers.src.free) == 0 || len(l.buffers.sink.free) < 2 {
 		return false
 	}
-	slot, ok := p.room.echo.takeSlot()
+	slot, ok := p.buffers.echo.takeSlot()
 	if !ok {
 		return false
 	}
-	to := slot.subArea(0, l.drawSize(l.room.src.size))
+	to := slot.subArea(0, l.drawSize(l.buffers.src.size))
 	wr, o := l.newRequest(rdmap.WRRead), postedOp{}
 	l.readFrom(wr, &o, p.echoRegion(), to, to.expectedBytes())
 	l.submitOp(wr, o)
@@ -81,7 +81,7 @@ func (l *workload) readThenWrite() bool {
 	l.readFrom(wr, &o, p.echoRegion(), to, x.want)
 	o.then = func() {
 		l.settleWrite(x, "fenced write that was read back")
-		p.room.echo.giveBack(slot)
+		p.buffers.echo.giveBack(slot)
 	}
 	l.submitOp(wr, o)
 	return true
@@ -91,10 +91,10 @@ func (l *workload) readThenWrite() bool {
 // atomic has made of it (RFC 7306 section 5.4).
 func (l *workload) writeThenAtomic() bool {
 	p := l.peer
-	if !l.canRead(3) || len(l.room.src.free) == 0 {
+	if !l.canRead(3) || len(l.buffers.src.free) == 0 {
 		return false
 	}
-	slot, ok := p.room.echo.takeSlot()
+	slot, ok := p.buffers.echo.takeSlot()
 	if !ok {
 		return false
 	}
@@ -115,7 +115,7 @@ func (l *workload) writeThenAtomic() bool {
 	l.readFrom(wr, &o, p.echoRegion(), to, x.later)
 	o.then = func() {
 		l.settleWrite(x, "atomic that was read back")
-		p.room.echo.giveBack(slot)
+		p.buffers.echo.giveBack(slot)
 	}
 	l.submitOp(wr, o)
 	return true
@@ -125,7 +125,7 @@ func (l *workload) writeThenAtomic() bool {
 // the receive as it is until then.
 func (l *workload) sendThenRead() bool {
 	p := l.peer
-	if !l.canRead(2) || len(l.room.src.free) == 0 || p.credits == 0 {
+	if !l.canRead(2) || len(l.buffers.src.free) == 0 || p.credits == 0 {
 		return false
 	}
 	wr, o, msg := l.newRequest(rdmap.WRSend), postedOp{opcode: rdmap.WCSend}, new(message)
@@ -136,7 +136,7 @@ func (l *workload) sendThenRead() bool {
 	l.submitOp(wr, o)
 
 	wr, o = l.newRequest(rdmap.WRRead), postedOp{}
-	l.readFrom(wr, &o, regionAt{p.recvR, p.room.recvArea()}, p.room.recv[id].subArea(0, len(msg.want)), msg.want)
+	l.readFrom(wr, &o, regionAt{p.recvR, p.buffers.recvArea()}, p.buffers.recv[id].subArea(0, len(msg.want)), msg.want)
 	o.then = func() {
 		if p.held[id]--; p.held[id] == 0 {
 			p.repost = append(p.repost, id) // it was delivered: its completion came before this one's cause

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// sessionSetup is how a session is set up: plain, with both depths equal at both ends, or negotiated from
-// what each end has (RFC 6581).
+// sessionSetup is how a session is set up: plain, with both depths equal at both ends, or
+// negotiated from what each end has (RFC 6581).
 type sessionSetup struct {
 	enhanced   bool
 	asked, own ddpadapt.Setup // of the initiator; of the responder
@@ -101,7 +101,8 @@ func (q *qp) sessionAccepted(ev ddpadapt.Event) {
 	}
 }
 
-// expectIndication expects the effect of a Ready to Receive indication at the peer: a Send takes a receive.
+// expectIndication expects the effect of a Ready to Receive indication at the peer: a Send takes a
+// receive.
 func (l *workload) expectIndication(first ddpadapt.RTR) {
 	if first == ddpadapt.RTRSend && l.peer.credits > 0 { // unless the peer has ended the session meanwhile
 		l.expectMessage(new(message))

@@ -20,7 +20,8 @@ const (
 	segment  = ipPacket - 20 - 12 - 16 - 2 - 14 // user octets of a full tagged segment
 )
 
-// renoThroughput is the steady state of NewReno at loss p: cwnd = sqrt(3/2p) packets (Mathis et al.).
+// renoThroughput is the steady state of NewReno at loss p: cwnd = sqrt(3/2p) packets (Mathis et
+// al.).
 func renoThroughput(rtt time.Duration, p float64) float64 {
 	return ipPacket / rtt.Seconds() * math.Sqrt(1.5/p)
 }

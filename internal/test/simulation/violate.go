@@ -36,9 +36,9 @@ func (l *workload) possibleViolations() []violation {
 		return rdmap.SendWR{Op: rdmap.WRAtomic, RemoteSTag: r.STag(), RemoteTO: to, Atomic: ddp.FetchAdd(1)}
 	}
 	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
-	foreign := p.keepRegion(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.actualBytes()),
+	foreign := p.keepRegion(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.buffers.target.all.actualBytes()),
 		Access: ddp.RemoteWrite | ddp.RemoteRead}))
-	gone := p.registerArea(p.room.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
+	gone := p.registerArea(p.buffers.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
 	if err := p.q.h.table.Deregister(gone); err != nil {
 		panic(err)
 	}
@@ -76,7 +76,7 @@ func (l *workload) breakRules(v *violation) {
 	o := postedOp{opcode: rdmap.WCWrite, src: area{n: -1}}
 	switch v.wr.Op {
 	case rdmap.WRRead:
-		o.opcode, o.sink = rdmap.WCRead, area{l.q.h.mem, l.room.sink.all.off, 0}
+		o.opcode, o.sink = rdmap.WCRead, area{l.q.h.mem, l.buffers.sink.all.off, 0}
 	case rdmap.WRAtomic:
 		o.opcode = rdmap.WCAtomic
 	case rdmap.WRSend:
@@ -88,11 +88,11 @@ func (l *workload) breakRules(v *violation) {
 	l.q.conn.Pump()
 }
 
-// exhaustReceives has the QP use up all receives of the peer, whose user posts none any more, and send once
-// more. It returns false, and does nothing, where there is no room for that.
+// exhaustReceives has the QP use up all receives of the peer, whose user posts none any more, and
+// send once more. It returns false, and does nothing, where there is no room for that.
 func (l *workload) exhaustReceives() bool {
 	p := l.peer
-	if !l.hasRoomFor(p.credits+1) || len(l.room.src.free) < p.credits || len(p.cut) > 0 {
+	if !l.hasRoomFor(p.credits+1) || len(l.buffers.src.free) < p.credits || len(p.cut) > 0 {
 		return false
 	}
 	p.dry = true
@@ -102,17 +102,17 @@ func (l *workload) exhaustReceives() bool {
 	sgl := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: 10}}
 	l.breakRules(&violation{"send without a receive", rdmap.LayerDDP, uint8(ddp.TypeUntagged), ddp.CodeNoBuffer,
 		rdmap.SendWR{Op: rdmap.WRSend, SGL: sgl}})
-	l.w.seen.Droughts++
+	l.w.coverage.Droughts++
 	return true
 }
 
-// injectViolation has one QP break the rules, and waits until both ends know. Nothing but that QP may
-// notice.
+// injectViolation has one QP break the rules, and waits until both ends know. Nothing but that QP
+// may notice.
 func (w *World) injectViolation() {
-	if len(w.loads) == 0 {
+	if len(w.workloads) == 0 {
 		return
 	}
-	l := w.loads[w.rand.IntN(len(w.loads))]
+	l := w.workloads[w.rand.IntN(len(w.workloads))]
 	if !l.isReady() || !l.peer.isReady() {
 		return
 	}
@@ -123,7 +123,7 @@ func (w *World) injectViolation() {
 	if w.err == nil && (l.fault == nil || l.peer.fault == nil) {
 		w.failf("%s: %s: not both ends know of the failure", l.q.h.name, v.name)
 	}
-	for _, o := range w.loads {
+	for _, o := range w.workloads {
 		if o.end != l.end && o.q.core.State() != rdmap.StateRTS {
 			w.failf("%s: %s: another QP is in state %v", o.q.h.name, v.name, o.q.core.State())
 		}

@@ -15,22 +15,22 @@ func (l *workload) exposeArea(a area) *ddp.Region {
 	if l.w.rand.IntN(2) == 0 {
 		return l.registerArea(a, ddp.RemoteWrite, 7, id)
 	}
-	all := l.room.target.all
+	all := l.buffers.target.all
 	return l.keepRegion(l.q.h.table.Bind(l.targetR, ddp.Window{PD: 1, Stream: id, Off: uint64(a.off - all.off),
 		Len:  uint64(a.n),
 		Base: 7, Access: ddp.RemoteWrite}))
 }
 
-// gambleOnWindow has the peer open a window, writes to it and reads from it, and has the peer close it at
-// any moment: before, while or after that happens. The stream fails for it or does not; the memory
-// changes no more.
+// gambleOnWindow has the peer open a window, writes to it and reads from it, and has the peer close
+// it at any moment: before, while or after that happens. The stream fails for it or does not; the
+// memory changes no more.
 func (l *workload) gambleOnWindow() bool {
 	p := l.peer
 	n := 1 + l.w.rand.IntN(3)
-	if !l.canRead(n+1) || len(l.room.src.free) < n {
+	if !l.canRead(n+1) || len(l.buffers.src.free) < n {
 		return false
 	}
-	slot, ok := p.room.win.takeSlot()
+	slot, ok := p.buffers.win.takeSlot()
 	if !ok {
 		return false
 	}
@@ -63,14 +63,15 @@ type randomWindow struct {
 	writes         []*pendingWrite
 }
 
-// closeWindow closes the window in one of the ways that there are, and gives the memory to the user again.
+// closeWindow closes the window in one of the ways that there are, and gives the memory to the user
+// again.
 func (g *randomWindow) closeWindow() {
 	l := g.l
 	if l.q.over || l.peer.q.over {
 		return // the end of the session has been first
 	}
 	l.end.revoked = true
-	l.w.seen.Windows++
+	l.w.coverage.Windows++
 	table := l.q.h.table
 	var err error
 	switch l.w.rand.IntN(5) {
@@ -96,5 +97,5 @@ func (g *randomWindow) closeWindow() {
 	}
 	l.peer.effects = slices.DeleteFunc(l.peer.effects, func(x *pendingWrite) bool { return x.settled })
 	g.slot.fillRandom()
-	l.room.win.giveBack(g.slot)
+	l.buffers.win.giveBack(g.slot)
 }

@@ -14,14 +14,14 @@ import (
 // World is two hosts that work with one another, and the oracle for it.
 type World struct {
 	*Env
-	home hostAddrs
-	rand *simnet.Rand // operations, secrets
-	mtu  int          // of the hosts' own links, SCTP-level
-	a, b *Host
+	hostAddrs hostAddrs
+	rand      *simnet.Rand // operations, secrets
+	mtu       int          // of the hosts' own links, SCTP-level
+	a, b      *Host
 
-	conn  *conn // of A; another one after a loss
-	lanes []*sessionSlot
-	loads []*workload // of the sessions that there are
+	conn      *conn // of A; another one after a loss
+	slots     []*sessionSlot
+	workloads []*workload // of the sessions that there are
 
 	port, local, udp uint16 // SCTP ports of B and A, UDP port of both or 0
 
@@ -33,12 +33,12 @@ type World struct {
 	hash      uint64     // of every completion
 	err       *Violation // the first violation
 
-	weather mtuChanges
-	doom    assocKiller
-	fate    *linkFailures
-	tenancy *joinedState             // on a ground that is shared, else nil
-	serves  func(private []byte) *qp // what serve does, where it is set
-	seen    Coverage
+	mtuChanges   mtuChanges
+	assocKiller  assocKiller
+	linkFailures *linkFailures
+	joined       *joinedState             // on a ground that is shared, else nil
+	chooseQP     func(private []byte) *qp // what serve does, where it is set
+	coverage     Coverage
 }
 
 // Coverage counts what has come to pass in a world, so that a test knows what its worlds have told.
@@ -95,8 +95,8 @@ const (
 
 const firstHash = 14695981039346656037
 
-// hostAddrs is where the hosts of a world live: the addresses of both in the first network, and in the
-// second if there is one.
+// hostAddrs is where the hosts of a world live: the addresses of both in the first network, and in
+// the second if there is one.
 type hostAddrs struct{ first, second [2]netip.Addr }
 
 // homes are of IPv4, of IPv6, and of both. Seeds take turns.
@@ -110,7 +110,8 @@ var homes = func() (list [3]hostAddrs) {
 	return [3]hostAddrs{{v4, two("172.16.0.1")}, {v6, two("2001:db8:1::1")}, {v4, two("2001:db8:2::1")}}
 }()
 
-// leastMTU is the MTU of a way to an address for which one was drawn: those of IPv6 carry 1280 octets.
+// leastMTU is the MTU of a way to an address for which one was drawn: those of IPv6 carry 1280
+// octets.
 func leastMTU(to netip.Addr, mtu int) int {
 	if to.Is6() {
 		return max(mtu, 1280)
@@ -130,13 +131,13 @@ func extraHeader(to netip.Addr) int {
 func New(seed uint64) *World {
 	w := &World{Env: NewEnv(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port,
 		local: localPort}
-	w.home = homes[seed%uint64(len(homes))]
-	addrA, addrB := w.home.first[0], w.home.first[1]
+	w.hostAddrs = homes[seed%uint64(len(homes))]
+	addrA, addrB := w.hostAddrs.first[0], w.hostAddrs.first[1]
 	mtuOf := func(_, remote netip.Addr) int { return leastMTU(remote, w.mtu+20) - 20 - extraHeader(remote) }
 	w.a = newHost(w, w.NewNode("A", w.rand, mtuOf, addrA))
 	w.b = newHost(w, w.NewNode("B", w.rand, mtuOf, addrB))
-	if addrB.Is4() != w.home.second[1].Is4() { // B is a dual-stack host, and tells so; A has one address
-		w.b.node.AddAddr(w.home.second[1])
+	if addrB.Is4() != w.hostAddrs.second[1].Is4() { // B is a dual-stack host, and tells so; A has one address
+		w.b.node.AddAddr(w.hostAddrs.second[1])
 		w.b.cfg.LocalAddrs = w.b.node.Addrs
 	}
 	w.b.node.Accept = w.acceptAssoc
@@ -145,8 +146,8 @@ func New(seed uint64) *World {
 	if w.rand.IntN(3) == 0 { // the hosts' links take more than the network
 		w.mtu = max(mtu, mtus[w.rand.IntN(len(mtus))]) - 20
 	}
-	w.weather = newWeather(w)
-	w.doom.at = rawio.Never
+	w.mtuChanges = newWeather(w)
+	w.assocKiller.at = rawio.Never
 	w.net.SetLink(addrA, addrB, w.drawPath(leastMTU(addrA, mtu)))
 	w.net.SetLink(addrB, addrA, w.drawPath(leastMTU(addrA, mtu)))
 	w.ops = 40 + w.rand.IntN(160)
@@ -206,11 +207,11 @@ func (w *World) acceptAssoc(a *assoc.Assoc, _ *rawio.Packet) Conn { return w.b.a
 
 // nextEventAt is when there is something to do that no timer of a node tells of.
 func (w *World) nextEventAt() rawio.Time {
-	t := min(w.fate.nextAt(), w.doom.at, w.weather.next)
-	for _, l := range w.loads {
+	t := min(w.linkFailures.nextAt(), w.assocKiller.at, w.mtuChanges.next)
+	for _, l := range w.workloads {
 		t = min(t, l.next)
 	}
-	for _, n := range w.lanes {
+	for _, n := range w.slots {
 		t = min(t, n.endAt)
 	}
 	return t
@@ -218,15 +219,15 @@ func (w *World) nextEventAt() rawio.Time {
 
 // actDue does what is due.
 func (w *World) actDue() {
-	w.weather.changeMTU(w)
-	w.fate.actDue(w)
-	w.doom.actDue(w)
-	for _, l := range w.loads {
+	w.mtuChanges.changeMTU(w)
+	w.linkFailures.actDue(w)
+	w.assocKiller.actDue(w)
+	for _, l := range w.workloads {
 		if l.next <= w.now {
 			l.actDue(w.now)
 		}
 	}
-	for _, n := range w.lanes {
+	for _, n := range w.slots {
 		n.advanceState()
 	}
 }
@@ -247,7 +248,7 @@ func (w *World) runUntil(what string, done func() bool) {
 
 // pendingWork says what each side still waits for.
 func (w *World) pendingWork() (s string) {
-	for i, l := range w.loads {
+	for i, l := range w.workloads {
 		s += fmt.Sprintf("[%s %d: %d posted, %d writes to cover, %d messages expected, %v] ",
 			l.q.h.name, i/2, len(l.posted), len(l.uncovered), len(l.expect), l.q.core.State())
 	}
@@ -264,16 +265,16 @@ func (w *World) Run() error {
 	if w.err != nil {
 		return w.err
 	}
-	w.doom.drawKill(w)
+	w.assocKiller.drawKill(w)
 	w.openLanes()
 	w.runUntil("operations", func() bool { return !w.hasWork() })
-	w.doom.at = rawio.Never
+	w.assocKiller.at = rawio.Never
 	w.finishing = true
 	if w.err == nil && w.rand.IntN(3) == 0 {
 		w.injectViolation()
 	}
 	w.finishSessions()
-	if n := w.net.Stats().Unrouted; n > 0 && w.fate == nil {
+	if n := w.net.Stats().Unrouted; n > 0 && w.linkFailures == nil {
 		w.failf("%d packets have gone between addresses that do not know each other", n)
 	}
 	return w.firstViolation()
@@ -289,8 +290,8 @@ func (w *World) firstViolation() error {
 
 // hasWork reports whether there is something left to do.
 func (w *World) hasWork() bool {
-	busy := w.ops > 0 || w.sessions > 0 || w.waiting > 0 || w.doom.on || !w.bothConnected()
-	for _, n := range w.lanes {
+	busy := w.ops > 0 || w.sessions > 0 || w.waiting > 0 || w.assocKiller.on || !w.bothConnected()
+	for _, n := range w.slots {
 		busy = busy || !n.isIdle()
 	}
 	return busy
@@ -309,7 +310,7 @@ func (w *World) finishSessions() {
 	}
 	w.closeSessions()
 	w.runUntil("sessions' end", func() bool {
-		for _, l := range w.loads {
+		for _, l := range w.workloads {
 			if !l.q.over {
 				return false
 			}
@@ -319,7 +320,7 @@ func (w *World) finishSessions() {
 	if w.err != nil {
 		return
 	}
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		l.checkAllDone()
 	}
 	if err := w.conn.a.Shutdown(w.a.node.Time()); err != nil {
@@ -336,7 +337,7 @@ func (w *World) finishSessions() {
 
 // closeSessions has A end them all.
 func (w *World) closeSessions() {
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		l.next, l.closing, l.end.begun = rawio.Never, true, true
 	}
 	for _, q := range w.qpsOf(w.a) {
@@ -349,7 +350,7 @@ func (w *World) closeSessions() {
 func (w *World) checkEnd() {
 	for _, h := range []*Host{w.a, w.b} {
 		h.mem.checkMemory("at the end")
-		h.tally.checkCount()
+		h.sharedCounter.checkCount()
 		if n := h.table.Len(); n != 1 && w.err == nil { // the tally's
 			w.failf("%s: %d regions are left", h.name, n)
 		}

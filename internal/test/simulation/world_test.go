@@ -26,7 +26,7 @@ func TestSeeds(t *testing.T) {
 		err := w.Run()
 		check.That(t, err == nil, "seed %d: %v", *seedFlag, err)
 		t.Logf("seed %d: %v of virtual time, network %+v, %+v, hash %016x", *seedFlag, w.Elapsed(), w.net.Stats(),
-			w.seen, w.Hash())
+			w.coverage, w.Hash())
 		return
 	}
 	n := *seedsFlag
@@ -56,7 +56,7 @@ func TestSeeds(t *testing.T) {
 				w := New(uint64(seed))
 				err := w.Run()
 				mu.Lock()
-				seen.Add(&w.seen)
+				seen.Add(&w.coverage)
 				mu.Unlock()
 				if err != nil {
 					failed.Add(1)

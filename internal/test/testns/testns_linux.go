@@ -68,8 +68,8 @@ func EachFamily(t *testing.T, mtu int, f func(t *testing.T, a, b *NS, addrA, add
 	}
 }
 
-// awaitAddrs waits until the device can use its IPv6 addresses, the link-local one too, which neighbor
-// discovery needs: the kernel finishes both on a work queue.
+// awaitAddrs waits until the device can use its IPv6 addresses, the link-local one too, which
+// neighbor discovery needs: the kernel finishes both on a work queue.
 func (n *NS) awaitAddrs(name string, a netip.Addr) {
 	n.t.Helper()
 	if a.Is4() {

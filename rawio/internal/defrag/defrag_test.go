@@ -47,7 +47,8 @@ func fragmentOf(id uint32, from, to int, more bool) iphdr.Packet {
 		MoreFragments: more, Payload: patternOf(id, to)[from:]}
 }
 
-// feedFragments gives fragments in a buffer that is used again, and returns the packets that they complete.
+// feedFragments gives fragments in a buffer that is used again, and returns the packets that they
+// complete.
 func feedFragments(t testing.TB, a *Assembler, now rawio.Time, list ...iphdr.Packet) (out []iphdr.Packet) {
 	t.Helper()
 	var buf [1 << 16]byte

@@ -24,8 +24,8 @@ func (quoting) DecodeError(e *ICMPError, p *rawio.Packet) bool {
 	return len(e.Data) > 8
 }
 
-// makeDatagram is what the kernel could have received into message i: octets that count up from a first
-// one, an address and control messages. It returns the packets that are to come of it.
+// makeDatagram is what the kernel could have received into message i: octets that count up from a
+// first one, an address and control messages. It returns the packets that are to come of it.
 func (s *input) makeDatagram(r *receiver, i int) (want [][]byte) {
 	h := &r.headers[i]
 	b := s.Next()
@@ -62,7 +62,8 @@ func (s *input) makeDatagram(r *receiver, i int) (want [][]byte) {
 	return append(want, d)
 }
 
-// makeControl makes control messages, or octets instead, and returns the segment size that they say.
+// makeControl makes control messages, or octets instead, and returns the segment size that they
+// say.
 func (s *input) makeControl(c *controlBuf, h *unix.Msghdr) (segment int) {
 	b := s.Next()
 	at := 0

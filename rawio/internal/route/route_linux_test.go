@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newJoined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at the
-// other end.
+// newJoined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at
+// the other end.
 func newJoined(t *testing.T) (r *Table, ns, other *testns.NS) {
 	t.Helper()
 	ns, other = testns.New(t), testns.New(t)

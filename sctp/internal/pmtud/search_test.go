@@ -36,8 +36,8 @@ func newLab(t *testing.T, link, path int) *lab {
 	return l
 }
 
-// stepOnce sends the probe that is due, or lets the next timer expire; it returns false when that is
-// later than end.
+// stepOnce sends the probe that is due, or lets the next timer expire; it returns false when that
+// is later than end.
 func (l *lab) stepOnce(end rawio.Time) bool {
 	size := l.s.ProbeDue(l.now)
 	if size == 0 {

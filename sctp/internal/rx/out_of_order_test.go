@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// smallMessagePeer is a peer that keeps to RFC 9260 and sends ever more short messages, of one octet, while
-// nobody reads.
+// smallMessagePeer is a peer that keeps to RFC 9260 and sends ever more short messages, of one
+// octet, while nobody reads.
 type smallMessagePeer struct {
 	t   *testing.T
 	r   *Receiver

@@ -19,8 +19,8 @@ func newLimited(maxMessage int) *Receiver {
 		SackDelay: 200 * time.Millisecond})
 }
 
-// drainPieces drains the receiver: each message by its stream, or its mark, and its octets, a piece with
-// its offset and what follows.
+// drainPieces drains the receiver: each message by its stream, or its mark, and its octets, a piece
+// with its offset and what follows.
 func drainPieces(r *Receiver) string {
 	out := ""
 	for m, ok := r.Receive(); ok; m, ok = r.Receive() {

@@ -95,8 +95,8 @@ func TestNoRowUntilALossIsForgotten(t *testing.T) {
 	check.That(t, r.CanPlaceRow(), "%d packets behind a loss, no row", LossBackoffPackets)
 }
 
-// receiverPair are two receivers that are given the same: by the one each packet of a row is taken in by
-// itself, by the other all at once.
+// receiverPair are two receivers that are given the same: by the one each packet of a row is taken
+// in by itself, by the other all at once.
 type receiverPair struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -390,8 +390,8 @@ func TestRowIsAsOneByOne(t *testing.T) {
 		"%d rows, %d of several packets, and %d times there was none", rows, several, none)
 }
 
-// beginMessage returns a receiver of 1000 octets with the beginning of a message, as it is when that is
-// acknowledged. It begins to deliver in pieces what leaves less than 400 octets.
+// beginMessage returns a receiver of 1000 octets with the beginning of a message, as it is when
+// that is acknowledged. It begins to deliver in pieces what leaves less than 400 octets.
 func beginMessage(t *testing.T, cfg Config, flags uint8) *Receiver {
 	t.Helper()
 	cfg.PeerTSN, cfg.RecvBuffer, cfg.PMDCS, cfg.InStreams, cfg.SackDelay = 1, 1000, 200, 2, 200*time.Millisecond

@@ -156,8 +156,8 @@ func (p *Peer) appendChunks(b []byte, n int) []byte {
 // move makes one chunk.
 type move func(*Peer, []byte) []byte
 
-// moveTopic is the moves of one kind: those that a victim has to live with, and those that may make it
-// end the association.
+// moveTopic is the moves of one kind: those that a victim has to live with, and those that may make
+// it end the association.
 type moveTopic struct{ careful, rude []move }
 
 var topics = [numMoods]moveTopic{

@@ -39,7 +39,8 @@ func (p *Peer) lyingSack(b []byte) []byte {
 	return wire.AppendSack(b, f)
 }
 
-// renegeSack acknowledges by gap blocks and takes back in the next chunk, as often as there is room.
+// renegeSack acknowledges by gap blocks and takes back in the next chunk, as often as there is
+// room.
 func (p *Peer) renegeSack(b []byte) []byte {
 	n := min(p.numOutstanding(), 60000)
 	for range 1 + p.Below(40) {

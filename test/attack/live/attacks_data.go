@@ -168,8 +168,8 @@ func sendTiny(flags uint8) func(*attackEnv) (func(int) error, error) {
 	})
 }
 
-// fillBuffer sends DATA, n chunks in a packet, to a program that does not read, so that all that the
-// victim takes it has to hold.
+// fillBuffer sends DATA, n chunks in a packet, to a program that does not read, so that all that
+// the victim takes it has to hold.
 func fillBuffer(f func(p *peer, b []byte, i int) []byte, n int) func(*attackEnv) (func(int) error, error) {
 	return func(x *attackEnv) (func(int) error, error) {
 		var p *peer

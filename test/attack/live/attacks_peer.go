@@ -215,8 +215,8 @@ func sessionAttacks() []attack {
 	}
 }
 
-// renegeThenSend has the victim send much, acknowledges none of it for good, and sends what f makes of n
-// chunks that are outstanding.
+// renegeThenSend has the victim send much, acknowledges none of it for good, and sends what f makes
+// of n chunks that are outstanding.
 func renegeThenSend(f func(p *peer, n int) []byte) func(*attackEnv) (func(int) error, error) {
 	return func(x *attackEnv) (func(int) error, error) {
 		p, err := x.openAssoc(x.victimPort(portSCTP), nil)
@@ -263,7 +263,8 @@ func onRDMAAssoc(f func(x *attackEnv, p *peer, i int) error) func(*attackEnv) (f
 	}
 }
 
-// sendControl sends control messages, each on a stream of its own, and does nothing more about them.
+// sendControl sends control messages, each on a stream of its own, and does nothing more about
+// them.
 func sendControl(f func(i int) []byte) func(*attackEnv) (func(int) error, error) {
 	return onRDMAAssoc(func(_ *attackEnv, p *peer, i int) error {
 		return p.sendDDP(uint16(i%1000), ddpadapt.PPIDControl, f(i))

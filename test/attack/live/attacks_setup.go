@@ -260,8 +260,8 @@ func nobodyAttacks(f *family) []attack {
 	}
 }
 
-// occupyPeerAddr sets up associations that list the second address of the honest client, from the port that
-// it will use and from others.
+// occupyPeerAddr sets up associations that list the second address of the honest client, from the
+// port that it will use and from others.
 func occupyPeerAddr(port uint16) func(*attackEnv) (func(int) error, error) {
 	return withoutAssoc(func(x *attackEnv, i int) error {
 		p := x.w.newPeer(netip.AddrPortFrom(hostAddr(x.attackers, 1000+i/2000), uint16(campedPort+i%2000)),

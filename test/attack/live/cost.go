@@ -49,7 +49,8 @@ func (c *cost) heapAllowed(idle int64) int64 {
 	return idle + heapSpare + c.Account*heapPercent/100 + int64(c.Associations)*heapEach
 }
 
-// judgeCost says which limits are exceeded. Times count only if timed, while steps are counted exactly.
+// judgeCost says which limits are exceeded. Times count only if timed, while steps are counted
+// exactly.
 func (c *cost) judgeCost(idle int64, timed bool, fail func(string, ...any)) {
 	if v := c.timeRatio(); timed && v > mostRatio {
 		fail("%.1f times the processor time of honest packets", v)
@@ -65,8 +66,8 @@ func (c *cost) judgeCost(idle int64, timed bool, fail func(string, ...any)) {
 	}
 }
 
-// victimTime measures the processor time that the victim takes while f runs, without what it takes at
-// rest.
+// victimTime measures the processor time that the victim takes while f runs, without what it takes
+// at rest.
 func (a *arena) victimTime(f func() error) (time.Duration, error) {
 	before, err := a.victimStats(false)
 	if err != nil {
@@ -132,8 +133,8 @@ func (a *arena) waitUntilSettled(last *victimStats) (*victimStats, error) {
 	}
 }
 
-// costOfHonest sends as many packets of the same lengths, at the same moments, as an honest peer would:
-// messages to a program that reads them.
+// costOfHonest sends as many packets of the same lengths, at the same moments, as an honest peer
+// would: messages to a program that reads them.
 func (a *arena) costOfHonest(packets []sentPacket) (time.Duration, error) {
 	if len(packets) == 0 {
 		return 0, nil

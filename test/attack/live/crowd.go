@@ -157,8 +157,8 @@ func setNice(pid, value int) error {
 	return err
 }
 
-// findHalfLoad finds the octets a second of an honest crowd, with which it and the victim take one of two
-// processors.
+// findHalfLoad finds the octets a second of an honest crowd, with which it and the victim take one
+// of two processors.
 func (a *arena) findHalfLoad(o crowdOptions) (float64, error) {
 	rate := 4e6
 	o.window /= 2
@@ -256,7 +256,8 @@ func (a *arena) memberAddr(i int) netip.AddrPort {
 // octets with the IP header. So packets are compared, and not how many of them the octets make.
 const honestLen = 690
 
-// honestMember sends messages to a program that reads them, within a window, and again what was lost.
+// honestMember sends messages to a program that reads them, within a window, and again what was
+// lost.
 type honestMember struct {
 	*peer
 	acked   wire.TSN
@@ -327,8 +328,8 @@ func (g *randomAttacker) sendNext() error {
 	return g.w.sendIP(g.w.carrySCTP(g.src.Addr(), g.dst.Addr(), encapPort, b))
 }
 
-// hoardingMember has an association whose program does not read, or sends without end, and makes it hold
-// what it can.
+// hoardingMember has an association whose program does not read, or sends without end, and makes it
+// hold what it can.
 type hoardingMember struct {
 	*peer
 	a     *arena
@@ -356,8 +357,8 @@ func (a *arena) newRandomAttacker(seed uint64, i int) *randomAttacker {
 	return newGremlin(p, seed+uint64(i), i%4 == 0, i%8 < 6)
 }
 
-// setUpAssoc sets an association up, for one that has ended too, while the others go on. The victim may
-// refuse it.
+// setUpAssoc sets an association up, for one that has ended too, while the others go on. The victim
+// may refuse it.
 func (h *hoardingMember) setUpAssoc() {
 	p := h.a.w.newPeer(h.a.memberAddr(h.i), h.a.x.victimPort(portSCTP))
 	h.a.x.peers = append(h.a.x.peers, p)

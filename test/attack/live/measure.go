@@ -160,8 +160,8 @@ func (a *arena) measureIdle() error {
 	return nil
 }
 
-// awaitVacated waits until the victim is rid of the last attack: what it serves still would be refused to
-// the next.
+// awaitVacated waits until the victim is rid of the last attack: what it serves still would be
+// refused to the next.
 func (a *arena) awaitVacated() error {
 	if err := a.awaitVictimRead(); err != nil { // it has read the ABORTs
 		return err
@@ -206,8 +206,8 @@ func (a *arena) closeArena() {
 	a.net.removeNamespaces()
 }
 
-// awaitVictimRead waits until the victim has read all that was sent to it so far: it answers an INIT that was
-// sent behind.
+// awaitVictimRead waits until the victim has read all that was sent to it so far: it answers an
+// INIT that was sent behind.
 func (a *arena) awaitVictimRead() error {
 	a.fences++
 	p := a.w.newPeer(netip.AddrPortFrom(hostAddr(a.attackers, 5000+a.fences%5000), a.x.freshAddr().Port()),
@@ -227,8 +227,8 @@ func (a *arena) awaitVictimRead() error {
 	return errors.New("the victim answers no INIT")
 }
 
-// runAtRate calls step at a rate of packets for a time, but leastSteps at least. It stops early after
-// most packets, if that is not 0.
+// runAtRate calls step at a rate of packets for a time, but leastSteps at least. It stops early
+// after most packets, if that is not 0.
 func (a *arena) runAtRate(rate int, d time.Duration, most int, step func(i int) error, from int) (next int, err error) {
 	start, sent := time.Now(), a.w.sent.Load()
 	for i := from; ; i++ {
@@ -304,7 +304,8 @@ func (a *arena) runAttack(t *attack) (*row, error) {
 	return r, a.restartFlows()
 }
 
-// refusedLimits names the limits of the victim that have refused something in between, and how often.
+// refusedLimits names the limits of the victim that have refused something in between, and how
+// often.
 func refusedLimits(before, after *victimStats) string {
 	var s []string
 	was, is := &before.Transport, &after.Transport
@@ -451,8 +452,8 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *reactionLog, first bool,
 	return c, true, err
 }
 
-// awaitReactions waits for reactions that have to come: a victim without a processor looks as if it were at
-// rest.
+// awaitReactions waits for reactions that have to come: a victim without a processor looks as if it
+// were at rest.
 func (a *arena) awaitReactions(must []string, toClient *reactionLog) {
 	for end := time.Now().Add(leave); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		heard := append(a.seen.kindsSeen(nil), toClient.kindsSeen(nil)...)
@@ -562,8 +563,8 @@ func (a *arena) restartFlows() error {
 	return a.friend.callAgent("start", nil, nil)
 }
 
-// measureFlows measures the honest client under load, beside nothing, beside packets for nobody, and
-// beside the attack, in turns.
+// measureFlows measures the honest client under load, beside nothing, beside packets for nobody,
+// and beside the attack, in turns.
 func (a *arena) measureFlows(t *attack, r *row, fail func(string, ...any)) error {
 	if err := a.friend.callAgent("load", t.flow, nil); err != nil {
 		return err
@@ -638,13 +639,14 @@ func (a *arena) measureFlows(t *attack, r *row, fail func(string, ...any)) error
 	return a.checkUnhurt(fail)
 }
 
-// keepsThroughput is the throughput verdict. Where packets that concern nobody cost as much, it is not the
-// victim's stack that the attack takes its toll of.
+// keepsThroughput is the throughput verdict. Where packets that concern nobody cost as much, it is
+// not the victim's stack that the attack takes its toll of.
 func (a *arena) keepsThroughput(r *row) bool {
 	return r.Attack*100 >= keepsPercent || r.Attack*100 >= keepsPercent*r.Control && r.Control*100 < keepsPercent
 }
 
-// stepsToNobody makes steps of packets like those of the attack that are for a port that nobody has.
+// stepsToNobody makes steps of packets like those of the attack that are for a port that nobody
+// has.
 func (a *arena) stepsToNobody(size int) func(int) error {
 	payload := make([]byte, size)
 	from, to := netip.AddrPortFrom(hostAddr(a.attackers, 7), 7), a.victimPort(9)
@@ -667,9 +669,9 @@ func (a *arena) flowDuring(flow string, f func() error) (float64, error) {
 	return float64(last.Octets[flow]-first.Octets[flow]) / time.Since(start).Seconds(), nil
 }
 
-// flowShares makes of windows, every second of them undisturbed, the median of those and the shares of
-// it that the first and the second kind of the others are: medians too, each window being compared
-// with its neighbours.
+// flowShares makes of windows, every second of them undisturbed, the median of those and the shares
+// of it that the first and the second kind of the others are: medians too, each window being
+// compared with its neighbours.
 func flowShares(v []float64) (base, control, attack float64) {
 	var bases []float64
 	var of [2][]float64

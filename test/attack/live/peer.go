@@ -48,7 +48,8 @@ type receivedChunk struct {
 	data []byte
 }
 
-// newPeer returns an association that is yet to be set up, from an address and port of the attacker.
+// newPeer returns an association that is yet to be set up, from an address and port of the
+// attacker.
 func (w *wireTap) newPeer(src, dst netip.AddrPort) *peer {
 	p := &peer{
 		w: w, src: src, dst: dst, rwnd: 1 << 20, own: w.rnd.Uint32() | 1, next: wire.TSN(w.rnd.Uint32()),

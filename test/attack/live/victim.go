@@ -221,8 +221,8 @@ func (v *victim) letGo() {
 	v.release = make(chan struct{})
 }
 
-// holdGate keeps the gate of an association for as long as it may, as a program that computes under its
-// Gate does.
+// holdGate keeps the gate of an association for as long as it may, as a program that computes under
+// its Gate does.
 func (v *victim) holdGate(c *sctp.Conn) {
 	runtime.LockOSThread() // whose time nobody else uses meanwhile
 	defer runtime.UnlockOSThread()
@@ -247,8 +247,8 @@ const (
 // plenty is what is sent without end.
 var plenty = make([]byte, messageLen)
 
-// serveAssoc reads until the association ends. Other first messages than those above are read like all
-// that follow, and nothing is done with them.
+// serveAssoc reads until the association ends. Other first messages than those above are read like
+// all that follow, and nothing is done with them.
 func (v *victim) serveAssoc(c *sctp.Conn) {
 	b := make([]byte, 2048) // strangers do not have the program hold much
 	n, _, err := c.ReadMsg(b)
@@ -349,8 +349,8 @@ func (v *victim) snapshotStats(collect bool) (*victimStats, error) {
 // queueLen is the depth of the queues of a QP.
 const queueLen = 8
 
-// takeCompletions takes what the strangers' QPs complete, and the Device's events: what nobody takes is kept,
-// with what it is about.
+// takeCompletions takes what the strangers' QPs complete, and the Device's events: what nobody
+// takes is kept, with what it is about.
 func (v *victim) takeCompletions() {
 	ctx := context.Background()
 	go func() {

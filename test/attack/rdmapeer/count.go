@@ -47,8 +47,8 @@ var seen struct {
 	names map[string]bool
 }
 
-// checkCounted checks that the victim has counted the fault. What has increased since the last look is
-// to be claimed by one check each.
+// checkCounted checks that the victim has counted the fault. What has increased since the last look
+// is to be claimed by one check each.
 func (o terminated) checkCounted(x *target) {
 	x.t.Helper()
 	name := counterOf(o)

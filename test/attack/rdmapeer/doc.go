@@ -3,7 +3,7 @@
 //   - In: rows of tables. Each is one attack of RFC 5042 sections 6 and 7, or one message that
 //     breaks RFC 5040, 5041, 5043, 6581 or 7306.
 //   - Out: what came of it, compared with what the RFCs say.
-//   - Read first: lab.go, tagged_test.go.
+//   - Read first: attack_lab.go, tagged_test.go.
 //
 // The peer is made of the codecs of ddp and rdmap and of octets by hand. Of the stack it uses only
 // SCTP messages, to be carried. Its victim is a program on package rdma.

@@ -66,8 +66,8 @@ func (m message) String() string {
 	return fmt.Sprintf("PPID %d, %x", m.ppid, m.data[:min(len(m.data), 32)])
 }
 
-// hostileAssoc is an association of the hostile host. SCTP carries what the attacks make by hand and
-// adds nothing.
+// hostileAssoc is an association of the hostile host. SCTP carries what the attacks make by hand
+// and adds nothing.
 type hostileAssoc struct {
 	conn  *sctp.Conn
 	spy   func([]byte) // sees all that comes
@@ -173,7 +173,8 @@ func (s *session) controlAs(ssn, fn uint16, private []byte) {
 		forge.Control(ssn, fn, private))
 }
 
-// nextMessage returns the victim's next message in the order of DDP-SSNs, each of which must be used once.
+// nextMessage returns the victim's next message in the order of DDP-SSNs, each of which must be
+// used once.
 func (s *session) nextMessage(ctx context.Context) (message, bool) {
 	s.t.Helper()
 	for {

@@ -340,8 +340,8 @@ func isTerminate(m message) bool {
 	return bytes.Equal(m.data[2:2+ddp.UntaggedHeaderLen], want[:])
 }
 
-// finishSession finishes a session that the victim has ended: the hostile side sends its Terminate, and then
-// nothing of the session is left.
+// finishSession finishes a session that the victim has ended: the hostile side sends its Terminate,
+// and then nothing of the session is left.
 func (x *target) finishSession(good int) {
 	x.t.Helper()
 	x.awaitCompletions(good)

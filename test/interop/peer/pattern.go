@@ -62,7 +62,8 @@ func (p *pattern) shapeOf(run, index int) shape {
 	}
 }
 
-// runAndIndex finds run and index in a payload protocol identifier; ok is false when it is not ours.
+// runAndIndex finds run and index in a payload protocol identifier; ok is false when it is not
+// ours.
 func runAndIndex(ppid uint32) (run, index int, ok bool) {
 	return int(ppid >> 20 % maxRun), int(ppid % maxIndex), ppid>>24 == mark
 }

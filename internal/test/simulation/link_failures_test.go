@@ -30,7 +30,7 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 		check.That(t, err == nil,
 			"seed %d: %v\n\treplay: go test ./internal/test/simulation -run TestNetworksThatFail -seed %d -v", seed,
 			err, seed)
-		failures += w.fate.kept
+		failures += w.linkFailures.kept
 		if w.err != nil {
 			continue
 		}
@@ -46,7 +46,7 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 			}
 		}
 		if *seedFlag != 0 {
-			t.Logf("%v of virtual time, %d failures, network %+v", w.Elapsed(), w.fate.kept, w.net.Stats())
+			t.Logf("%v of virtual time, %d failures, network %+v", w.Elapsed(), w.linkFailures.kept, w.net.Stats())
 		}
 	}
 	check.That(t, failures >= n && (moved >= n || *seedFlag != 0),

@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// joinedState is what a world has that lives on somebody else's ground, where its association may be
-// lost at any moment and its machines may lose their memory of it.
+// joinedState is what a world has that lives on somebody else's ground, where its association may
+// be lost at any moment and its machines may lose their memory of it.
 type joinedState struct {
 	lost  func(n *Node, a *assoc.Assoc, end error)
 	retry rawio.Time // when A sets up the association again
@@ -46,9 +46,9 @@ type JoinConfig struct {
 // plays the ground calls Act when Next has come, and after whatever has happened on it.
 func Join(a, b *Node, g *JoinConfig) *World {
 	w := &World{Env: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
-		weather: mtuChanges{next: rawio.Never}, tenancy: &joinedState{lost: g.Lost, retry: rawio.Never,
+		mtuChanges: mtuChanges{next: rawio.Never}, joined: &joinedState{lost: g.Lost, retry: rawio.Never,
 			off: [2]bool{true, true}}}
-	w.doom.at = rawio.Never
+	w.assocKiller.at = rawio.Never
 	w.a, w.b = newHost(w, a), newHost(w, b)
 	for _, c := range []struct {
 		h   *Host
@@ -65,7 +65,7 @@ func Join(a, b *Node, g *JoinConfig) *World {
 	if w.rand.IntN(3) == 0 {
 		w.a.outOfOrder, w.b.outOfOrder = 1+w.rand.IntN(64), 1+w.rand.IntN(64)
 	}
-	w.makeLanes()
+	w.makeSlots()
 	return w
 }
 
@@ -74,19 +74,19 @@ func (w *World) Accept(a *assoc.Assoc) Conn { return w.acceptAssoc(a, nil) }
 
 // Boot has a node take part, for the first time or after a Crash.
 func (w *World) Boot(n *Node) {
-	if w.tenancy.phase == allOver {
+	if w.joined.phase == allOver {
 		return
 	}
 	if n == w.b.node {
-		w.tenancy.off[1] = false
+		w.joined.off[1] = false
 		if err := n.EP.Listen(w.port, &w.b.cfg); err != nil {
 			w.failf("%s: listen: %v", n.Name, err)
 		}
 		return
 	}
-	w.tenancy.off[0] = false
-	if w.tenancy.phase == atWork {
-		w.tenancy.retry = w.now
+	w.joined.off[0] = false
+	if w.joined.phase == atWork {
+		w.joined.retry = w.now
 	}
 }
 
@@ -97,7 +97,7 @@ func (w *World) Crash(n *Node) {
 		if h.node != n {
 			continue
 		}
-		w.tenancy.off[i] = true
+		w.joined.off[i] = true
 		w.cutOff()
 		for _, c := range h.conns {
 			if c.down == nil {
@@ -105,7 +105,7 @@ func (w *World) Crash(n *Node) {
 			}
 		}
 		h.conns = h.conns[:0]
-		for _, l := range w.loads {
+		for _, l := range w.workloads {
 			if l.q.h == h && !l.q.over {
 				l.q.over = true
 				l.q.core.Ended()
@@ -113,7 +113,7 @@ func (w *World) Crash(n *Node) {
 		}
 	}
 	if n == w.a.node {
-		w.tenancy.retry = rawio.Never
+		w.joined.retry = rawio.Never
 	}
 }
 
@@ -124,14 +124,14 @@ func (w *World) AddWork(ops, sessions int) {
 	}
 	w.ops += ops
 	w.sessions += sessions
-	for _, n := range w.lanes { // what was to last makes room
-		if w.sessions > 0 && n.loads[0] != nil && !n.ends {
+	for _, n := range w.slots { // what was to last makes room
+		if w.sessions > 0 && n.workloads[0] != nil && !n.ends {
 			if n.ends = true; n.started {
 				n.endAt = w.now.Add(time.Duration(w.rand.IntN(1000)) * time.Millisecond)
 			}
 		}
 	}
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		if l.working {
 			l.next = w.now
 		}
@@ -152,18 +152,18 @@ func (w *World) LoseAssoc(n *Node) {
 }
 
 // Next is when Act has something to do.
-func (w *World) Next() rawio.Time { return min(w.nextEventAt(), w.tenancy.retry) }
+func (w *World) Next() rawio.Time { return min(w.nextEventAt(), w.joined.retry) }
 
 // ActDue does what is due.
 func (w *World) ActDue() {
-	g := w.tenancy
+	g := w.joined
 	if w.err != nil || g.phase == allOver {
 		return
 	}
 	if g.retry <= w.now {
 		g.retry = rawio.Never
 		if w.conn != nil {
-			w.sessions += min(len(w.lanes), w.ops)
+			w.sessions += min(len(w.slots), w.ops)
 		}
 		w.connectHosts()
 	}
@@ -189,14 +189,14 @@ func (g *joinedState) assocParted(w *World, c *conn) {
 		w.b.conns = w.b.liveConns()
 	}
 	if c == w.conn && g.phase == atWork && !g.off[0] {
-		w.seen.Losses++
+		w.coverage.Losses++
 		g.retry = w.now.Add(time.Duration(w.rand.IntN(20_000)) * time.Millisecond)
 	}
 }
 
 // cutOff says that requests of all sessions may end.
 func (w *World) cutOff() {
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		l.end.begun, l.end.gracious = true, nil
 	}
 }
@@ -224,7 +224,7 @@ func (w *World) peerConn() *conn {
 
 // Idle reports whether all that there was to do is done.
 func (w *World) Idle() bool {
-	return w.tenancy.phase == allOver || w.conn != nil && !w.hasWork()
+	return w.joined.phase == allOver || w.conn != nil && !w.hasWork()
 }
 
 // Pending says what is still waited for.
@@ -232,25 +232,25 @@ func (w *World) Pending() string { return w.pendingWork() }
 
 // Close asks for a graceful end.
 func (w *World) Close() {
-	if w.err != nil || w.tenancy.phase != atWork {
+	if w.err != nil || w.joined.phase != atWork {
 		return
 	}
-	w.finishing, w.tenancy.phase, w.tenancy.retry = true, endSessions, rawio.Never
+	w.finishing, w.joined.phase, w.joined.retry = true, endSessions, rawio.Never
 	w.closeSessions()
 	w.shutDownAssocs()
 }
 
 // shutDownAssocs shuts the associations down when the sessions are over.
 func (w *World) shutDownAssocs() {
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		if !l.q.over {
 			return
 		}
 	}
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		l.checkAllDone()
 	}
-	w.loads, w.tenancy.phase = nil, endAssocs
+	w.workloads, w.joined.phase = nil, endAssocs
 	for _, h := range []*Host{w.a, w.b} {
 		for _, c := range h.liveConns() {
 			if c.a.Shutdown(h.node.Time()) != nil {
@@ -265,13 +265,13 @@ func (w *World) shutDownAssocs() {
 // checkLeftovers looks for what is left over when no association is left.
 func (w *World) checkLeftovers() {
 	if len(w.a.liveConns()) == 0 && len(w.b.liveConns()) == 0 && w.err == nil {
-		w.tenancy.phase = allOver
+		w.joined.phase = allOver
 		w.checkEnd()
 	}
 }
 
 // Over reports that everything has ended.
-func (w *World) Over() bool { return w.tenancy.phase == allOver }
+func (w *World) Over() bool { return w.joined.phase == allOver }
 
 // Check looks for octets that have changed outside of every operation.
 func (w *World) Check() {
@@ -280,7 +280,7 @@ func (w *World) Check() {
 }
 
 // Coverage tells what has come to pass.
-func (w *World) Coverage() *Coverage { return &w.seen }
+func (w *World) Coverage() *Coverage { return &w.coverage }
 
 // BothConnected reports whether there is an association with both sides established.
 func (w *World) BothConnected() bool { return w.conn != nil && w.bothConnected() }

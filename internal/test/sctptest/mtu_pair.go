@@ -13,8 +13,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// MTUPair is two hosts whose links have an MTU of their own and report congestion marks. It holds, for
-// every packet, that none but probes is longer than the path MTU of its sender allows, but in
+// MTUPair is two hosts whose links have an MTU of their own and report congestion marks. It holds,
+// for every packet, that none but probes is longer than the path MTU of its sender allows, but in
 // fragments. Both hosts read what arrives.
 type MTUPair struct{ *World }
 

@@ -25,8 +25,8 @@ import (
 // third marks what went to the innocent.
 const third = " to a third party"
 
-// reactionLog is what was seen of the victim's reaction: how often each kind of chunk, and how much of
-// it went to whom.
+// reactionLog is what was seen of the victim's reaction: how often each kind of chunk, and how much
+// of it went to whom.
 type reactionLog struct {
 	*family
 	mu     sync.Mutex
@@ -40,8 +40,8 @@ type reactionLog struct {
 	rows    *rowTracker // or nil: nothing that comes is late
 }
 
-// rowTracker keeps the attacks apart: each sends from SCTP ports that no other before it did, and an
-// answer to a port of an earlier one is late, and says nothing about this one.
+// rowTracker keeps the attacks apart: each sends from SCTP ports that no other before it did, and
+// an answer to a port of an earlier one is late, and says nothing about this one.
 type rowTracker struct {
 	now  atomic.Uint32
 	last [1 << 16]atomic.Uint32 // the row that has sent from a port last, 0: none
@@ -59,8 +59,8 @@ func (r *rowTracker) noteSource(sctp []byte) {
 // ignorePort has answers to a port count for no row.
 func (r *rowTracker) ignorePort(port uint16) { r.last[port].Store(math.MaxUint32) }
 
-// isLate says whether an SCTP packet of the victim's is about an earlier row. The honest client's own
-// ports belong to all.
+// isLate says whether an SCTP packet of the victim's is about an earlier row. The honest client's
+// own ports belong to all.
 func (r *rowTracker) isLate(sctp []byte) bool {
 	if r == nil {
 		return false
@@ -82,7 +82,8 @@ func (r *reactionLog) resetLog() {
 	r.kinds, r.octets, r.packets, r.leaked = make(map[string]int), make(map[bool]uint64), make(map[bool]uint64), false
 }
 
-// noteIPPacket takes in one IP packet of the victim. It returns the SCTP packet in it, if there is one.
+// noteIPPacket takes in one IP packet of the victim. It returns the SCTP packet in it, if there is
+// one.
 func (r *reactionLog) noteIPPacket(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 	src, dst, proto, payload := decodeIP(b)
 	if !src.IsValid() || isKernelTraffic(proto, payload) {

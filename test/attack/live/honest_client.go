@@ -284,7 +284,8 @@ func (w *writer) writeLoop(ctx context.Context) error {
 	}
 }
 
-// dialRequest asks for an association of the honest client from a port that an attacker has guessed.
+// dialRequest asks for an association of the honest client from a port that an attacker has
+// guessed.
 type dialRequest struct {
 	Port    uint16
 	To      uint16 // port of the victim

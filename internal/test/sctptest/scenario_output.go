@@ -58,7 +58,8 @@ func (s *Scenario) describeStats(a *assoc.Assoc) {
 	}
 }
 
-// writeHappened writes down what has happened since: packets, and behind those of the same time events.
+// writeHappened writes down what has happened since: packets, and behind those of the same time
+// events.
 func (s *Scenario) writeHappened() {
 	if s.World == nil {
 		return
@@ -114,8 +115,8 @@ func (s *Scenario) writeHappened() {
 // maxChunks is of how many chunks a packet's line tells.
 const maxChunks = 80
 
-// describePacket tells of a packet: tags are numbered as they come, TSNs count from the first of their
-// host.
+// describePacket tells of a packet: tags are numbered as they come, TSNs count from the first of
+// their host.
 func (s *Scenario) describePacket(x *Capture) string {
 	name := func(tag uint32) string {
 		if tag == 0 {

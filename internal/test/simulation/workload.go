@@ -9,15 +9,15 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// workload is the workload of one QP, from the session's setup to its end, and the oracle for it. It
-// knows both ends, and uses nothing of the stack but the QP's public calls.
+// workload is the workload of one QP, from the session's setup to its end, and the oracle for it.
+// It knows both ends, and uses nothing of the stack but the QP's public calls.
 type workload struct {
-	w    *World
-	q    *qp
-	peer *workload
-	room *sessionBuffers
-	end  *sessionEnd // shared with the peer
-	next rawio.Time  // when act is called
+	w       *World
+	q       *qp
+	peer    *workload
+	buffers *sessionBuffers
+	end     *sessionEnd // shared with the peer
+	next    rawio.Time  // when act is called
 
 	working bool // it posts operations
 
@@ -25,26 +25,27 @@ type workload struct {
 	srcR, targetR, sinkR, readableR, recvR, echoR *ddp.Region
 	regions                                       []*ddp.Region // all that the load has made
 
-	posted    []postedOp      // the send queue, oldest first
-	flushed   bool            // requests have begun to complete in error
-	lost      []postedOp      // those that did
-	uncovered []*pendingWrite // writes that no later Send of ours has covered yet
-	effects   []*pendingWrite // other writes to the peer's memory that are not settled
-	expect    []*message      // what the peer has sent us, in order
-	recvs     []uint64        // receives posted and not completed, in order
-	cut       []uint64        // of these, those that completed in error
-	credits   int             // receives posted here that no Send has been posted for
-	held      [recvs]int
-	repost    []uint64      // receives to be posted again
-	dry       bool          // it posts no receives any more
-	closing   bool          // its own user has asked for a graceful end: nothing new is posted
-	seq       uint64        // work request ids
-	finished  []area        // source slots to be reused
-	stale     []*ddp.Region // regions whose invalidation was seen
-	fault     *rdmap.StreamError
+	posted     []postedOp      // the send queue, oldest first
+	flushed    bool            // requests have begun to complete in error
+	lost       []postedOp      // those that did
+	uncovered  []*pendingWrite // writes that no later Send of ours has covered yet
+	effects    []*pendingWrite // other writes to the peer's memory that are not settled
+	expect     []*message      // what the peer has sent us, in order
+	recvs      []uint64        // receives posted and not completed, in order
+	cut        []uint64        // of these, those that completed in error
+	credits    int             // receives posted here that no Send has been posted for
+	held       [recvs]int
+	repost     []uint64      // receives to be posted again
+	dry        bool          // it posts no receives any more
+	closing    bool          // its own user has asked for a graceful end: nothing new is posted
+	seq        uint64        // work request ids
+	finished   []area        // source slots to be reused
+	staleSTags []*ddp.Region // regions whose invalidation was seen
+	fault      *rdmap.StreamError
 }
 
-// sessionEnd is what both sides of a session know of its end. Before it has begun no request may fail.
+// sessionEnd is what both sides of a session know of its end. Before it has begun no request may
+// fail.
 type sessionEnd struct {
 	begun     bool
 	gracious  *workload  // who has asked for a graceful end, as the only one
@@ -94,7 +95,7 @@ type message struct {
 }
 
 func newLoad(w *World, q *qp, r *sessionBuffers, e *sessionEnd) *workload {
-	l := &workload{w: w, q: q, room: r, end: e, next: rawio.Never}
+	l := &workload{w: w, q: q, buffers: r, end: e, next: rawio.Never}
 	q.onSent, q.onReceived, q.onFailed, q.onIndicate = l.sendCompleted, l.recvCompleted, l.streamFailed,
 		l.expectIndication
 	r.clearBuffers()
@@ -153,15 +154,15 @@ func (l *workload) actDue(now rawio.Time) {
 	}
 	for _, a := range l.finished {
 		a.fillRandom() // a completed request's memory is the user's again
-		l.room.src.giveBack(a)
+		l.buffers.src.giveBack(a)
 	}
 	l.finished = l.finished[:0]
-	for _, r := range l.stale {
+	for _, r := range l.staleSTags {
 		if err := l.q.h.table.Deregister(r); err != nil {
 			l.w.failf("deregister: %v", err)
 		}
 	}
-	l.stale = l.stale[:0]
+	l.staleSTags = l.staleSTags[:0]
 	for _, i := range l.repost {
 		if !l.dry {
 			l.postRecv(i)
@@ -192,8 +193,8 @@ func (l *workload) needsSend() bool {
 }
 
 func (l *workload) postRecv(i uint64) {
-	a := l.room.recv[i]
-	sgl := l.scatterList(regionAt{l.recvR, l.room.recvArea()}, a, a.n)
+	a := l.buffers.recv[i]
+	sgl := l.scatterList(regionAt{l.recvR, l.buffers.recvArea()}, a, a.n)
 	if err := l.q.core.PostRecv(&rdmap.RecvWR{ID: i, SGL: sgl}); err != nil {
 		if !l.end.begun || err != rdmap.ErrState {
 			l.w.failf("%s: post receive: %v", l.q.h.name, err)
@@ -232,9 +233,9 @@ func (l *workload) newRequest(code rdmap.WROpcode) *rdmap.SendWR {
 	return wr
 }
 
-// submitOp posts wr. An unsignalled request must be followed by a signalled one to be seen complete,
-// so the last one always is. Once the end has begun a request may be refused; its memory is then
-// that of a request that was never carried out.
+// submitOp posts wr. An unsignalled request must be followed by a signalled one to be seen
+// complete, so the last one always is. Once the end has begun a request may be refused; its memory
+// is then that of a request that was never carried out.
 func (l *workload) submitOp(wr *rdmap.SendWR, o postedOp) bool {
 	if l.w.ops <= 8 || len(l.posted) >= 12 {
 		wr.Flags &^= rdmap.Unsignaled
@@ -244,9 +245,9 @@ func (l *workload) submitOp(wr *rdmap.SendWR, o postedOp) bool {
 	switch {
 	case err == nil:
 		l.posted = append(l.posted, o)
-		l.w.seen.Ops[wr.Op]++
+		l.w.coverage.Ops[wr.Op]++
 		if wr.Op == rdmap.WRAtomic && !wr.Atomic.Swap {
-			l.w.seen.Adds++
+			l.w.coverage.Adds++
 		}
 	case l.end.begun && err == rdmap.ErrState:
 		l.failOp(o)
@@ -267,12 +268,12 @@ func (l *workload) hasRoomFor(n int) bool {
 
 const sendDepth = 16
 
-// expectMessage tells the peer's oracle of a message that is about to be posted, and which receive it
-// must take.
+// expectMessage tells the peer's oracle of a message that is about to be posted, and which receive
+// it must take.
 func (l *workload) expectMessage(msg *message) {
 	p := l.peer
 	msg.writes, l.uncovered = l.uncovered, nil
-	msg.into = p.room.recv[p.recvs[len(p.expect)]]
+	msg.into = p.buffers.recv[p.recvs[len(p.expect)]]
 	p.credits--
 	p.expect = append(p.expect, msg)
 }
@@ -289,7 +290,7 @@ func (l *workload) settleWrite(x *pendingWrite, what string) {
 
 func (w *World) qpsOf(h *Host) []*qp {
 	var list []*qp
-	for _, l := range w.loads {
+	for _, l := range w.workloads {
 		if l.q.h == h {
 			list = append(list, l.q)
 		}

@@ -146,8 +146,8 @@ func (s *Simulation) stepPacket() {
 	s.friend.checkAnswers()
 }
 
-// replaceAttacker has another attacker begin at the address: one that connects, or one that the victim
-// connects to.
+// replaceAttacker has another attacker begin at the address: one that connects, or one that the
+// victim connects to.
 func (s *Simulation) replaceAttacker(f *attackerHost) {
 	f.left = 200 + s.c.Below(600)
 	f.port = uint16(1024 + s.c.Below(1000))

@@ -147,8 +147,8 @@ func (l *attackLab) findSecrets(b []byte) {
 	}
 }
 
-// dialVictim sets an association up with the victim. depth is how many messages of a stream are read
-// ahead.
+// dialVictim sets an association up with the victim. depth is how many messages of a stream are
+// read ahead.
 func (l *attackLab) dialVictim(t testing.TB, cfg sctp.Config, depth int) (*hostileAssoc, error) {
 	t.Helper()
 	if cfg.Adaptation == nil {
@@ -208,8 +208,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// awaitRequest waits for the program to be asked for the session that carries this private data. Others
-// that were asked for before, by associations that are gone, are skipped.
+// awaitRequest waits for the program to be asked for the session that carries this private data.
+// Others that were asked for before, by associations that are gone, are skipped.
 func (l *attackLab) awaitRequest(t testing.TB, private []byte) *rdma.Request {
 	t.Helper()
 	for {

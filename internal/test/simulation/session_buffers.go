@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// sessionBuffers is the memory of one side of a lane. The sessions of the lane use it one after the other.
+// sessionBuffers is the memory of one side of a lane. The sessions of the lane use it one after the
+// other.
 type sessionBuffers struct {
 	src, target, sink, echo, win *slots
 	readable                     area
@@ -79,17 +80,17 @@ func (s *slots) takeSlot() (area, bool) {
 
 func (s *slots) giveBack(a area) { s.free = append(s.free, (a.off-s.all.off)/s.size) }
 
-// atomicWords is memory for the atomics of one QP's peer: what each of them finds is known when it is
-// posted.
+// atomicWords is memory for the atomics of one QP's peer: what each of them finds is known when it
+// is posted.
 type atomicWords struct {
-	area  area
-	r     *ddp.Region
-	model [4]uint64   // once all that was posted is carried out
-	past  [][4]uint64 // before each of those that have not completed
+	area   area
+	r      *ddp.Region
+	model  [4]uint64   // once all that was posted is carried out
+	values [][4]uint64 // before each of those that have not completed
 }
 
 func newWords(l *workload) *atomicWords {
-	x := &atomicWords{area: l.room.words}
+	x := &atomicWords{area: l.buffers.words}
 	x.r = l.registerArea(x.area, ddp.RemoteAtomic, l.w.rand.Uint64()>>1, 0)
 	x.area.fillRandom()
 	for i := range x.model {
@@ -108,15 +109,15 @@ func wordOctets(model [4]uint64) []byte {
 
 // noteCompleted takes note of a completed atomic; with none under way, memory must be as the model.
 func (x *atomicWords) noteCompleted() {
-	if x.past = x.past[1:]; len(x.past) == 0 {
+	if x.values = x.values[1:]; len(x.values) == 0 {
 		x.area.expectExactly(wordOctets(x.model), "atomics")
 	}
 }
 
-// endSession is called when the session is over: some of those that have not completed were carried out,
-// the first ones and none twice.
+// endSession is called when the session is over: some of those that have not completed were carried
+// out, the first ones and none twice.
 func (x *atomicWords) endSession() {
-	for _, m := range append(x.past, x.model) {
+	for _, m := range append(x.values, x.model) {
 		if string(wordOctets(m)) == string(x.area.actualBytes()) {
 			x.area.expectExactly(wordOctets(m), "atomics")
 			return
@@ -124,5 +125,5 @@ func (x *atomicWords) endSession() {
 	}
 	x.area.m.w.failf("%s: words are %x: not what some of %d atomics have made of %x", x.area.m.h.name,
 		x.area.actualBytes(),
-		len(x.past), x.area.expectedBytes())
+		len(x.values), x.area.expectedBytes())
 }

@@ -9,18 +9,18 @@ import (
 
 // sessionSlot is a succession of sessions, each with memory of its own while it lasts.
 type sessionSlot struct {
-	w     *World
-	id    byte
-	rooms [2]*sessionBuffers
+	w       *World
+	id      byte
+	buffers [2]*sessionBuffers
 
-	loads   [2]*workload // of hosts A and B; nil while there is no session
-	active  *workload    // who asked for the session
-	number  uint16       // of the session
-	refuse  bool         // the passive side will reject it
-	started bool
-	ends    bool // it does not last to the end of the world
-	end     *sessionEnd
-	endAt   rawio.Time // when somebody ends the session; Never: it lasts
+	workloads [2]*workload // of hosts A and B; nil while there is no session
+	active    *workload    // who asked for the session
+	number    uint16       // of the session
+	refuse    bool         // the passive side will reject it
+	started   bool
+	ends      bool // it does not last to the end of the world
+	end       *sessionEnd
+	endAt     rawio.Time // when somebody ends the session; Never: it lasts
 }
 
 // errAbort is the reason of a QP that its user ends at once.
@@ -28,36 +28,36 @@ var errAbort = errors.New("world: enough of this session")
 
 // openLanes makes the lanes, each with its first session.
 func (w *World) openLanes() {
-	w.makeLanes()
-	for _, n := range w.lanes {
+	w.makeSlots()
+	for _, n := range w.slots {
 		n.openSession()
 	}
 }
 
-func (w *World) makeLanes() {
+func (w *World) makeSlots() {
 	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
-	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
+	w.a.sharedCounter, w.b.sharedCounter = newTally(w.a), newTally(w.b)
 	for i := range 1 + w.rand.IntN(3) {
-		w.lanes = append(w.lanes, &sessionSlot{w: w, id: byte(i), endAt: rawio.Never,
-			rooms: [2]*sessionBuffers{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
+		w.slots = append(w.slots, &sessionSlot{w: w, id: byte(i), endAt: rawio.Never,
+			buffers: [2]*sessionBuffers{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
 	}
 }
 
-// serveSession returns the QP that a session coming in by c is for. It is nil if the session is to be
-// rejected: at times, and on a shared ground where packets of long ago have brought it about.
+// serveSession returns the QP that a session coming in by c is for. It is nil if the session is to
+// be rejected: at times, and on a shared ground where packets of long ago have brought it about.
 func (w *World) serveSession(c *conn, private []byte) *qp {
-	if w.serves != nil {
-		return w.serves(private)
+	if w.chooseQP != nil {
+		return w.chooseQP(private)
 	}
-	n := w.lanes[private[0]]
+	n := w.slots[private[0]]
 	q := n.active.q
 	current := n.number == uint16(private[1])<<8|uint16(private[2]) && q.conn.a.LocalTag() == c.a.PeerTag() &&
 		n.active.peer.q.conn == nil
 	switch {
-	case !current && w.tenancy == nil:
+	case !current && w.joined == nil:
 		w.failf("%s: a session that nobody has asked for", c.h.name)
 		return nil
-	case !current, w.tenancy != nil && (q.over || n.active.peer.q.over):
+	case !current, w.joined != nil && (q.over || n.active.peer.q.over):
 		return nil
 	}
 	if n.refuse {
@@ -86,11 +86,11 @@ func (n *sessionSlot) openSession() {
 		d := depths[i^active]
 		q := h.newQP(sendDepth, recvs, d[0], d[1])
 		q.setup = s
-		n.loads[i] = newLoad(w, q, n.rooms[i], n.end)
+		n.workloads[i] = newLoad(w, q, n.buffers[i], n.end)
 	}
-	n.loads[0].peer, n.loads[1].peer = n.loads[1], n.loads[0]
-	n.active = n.loads[active]
-	w.gatherLoads()
+	n.workloads[0].peer, n.workloads[1].peer = n.workloads[1], n.workloads[0]
+	n.active = n.workloads[active]
+	w.gatherWorkloads()
 	c := hosts[active].currentConn()
 	w.opened++
 	n.number = w.opened
@@ -101,18 +101,18 @@ func (n *sessionSlot) openSession() {
 	c.Pump()
 }
 
-// gatherLoads lists the loads of all lanes.
-func (w *World) gatherLoads() {
-	w.loads = w.loads[:0]
-	for _, n := range w.lanes {
-		if n.loads[0] != nil {
-			w.loads = append(w.loads, n.loads[:]...)
+// gatherWorkloads lists the loads of all lanes.
+func (w *World) gatherWorkloads() {
+	w.workloads = w.workloads[:0]
+	for _, n := range w.slots {
+		if n.workloads[0] != nil {
+			w.workloads = append(w.workloads, n.workloads[:]...)
 		}
 	}
 }
 
-// isOver reports whether nothing of the session is left on either side. A passive side that was never
-// asked has nothing once the active side is over, as all of its messages have arrived.
+// isOver reports whether nothing of the session is left on either side. A passive side that was
+// never asked has nothing once the active side is over, as all of its messages have arrived.
 func (n *sessionSlot) isOver() bool {
 	passive := n.active.peer.q
 	if n.active.q.over && passive.conn == nil && !passive.over {
@@ -129,7 +129,7 @@ func (n *sessionSlot) advanceState() {
 	n.beginWork()
 	switch {
 	case w.err != nil || w.finishing:
-	case n.loads[0] == nil:
+	case n.workloads[0] == nil:
 		if w.bothConnected() && (w.sessions > 0 || w.ops > 0) {
 			n.openSession()
 		}
@@ -138,9 +138,9 @@ func (n *sessionSlot) advanceState() {
 		n.advanceState()
 	case n.endAt <= w.now:
 		n.bringAbout()
-	case !n.started && n.loads[0].isReady() && n.loads[1].isReady():
+	case !n.started && n.workloads[0].isReady() && n.workloads[1].isReady():
 		n.started = true
-		for _, l := range n.loads {
+		for _, l := range n.workloads {
 			l.checkDepths()
 		}
 		if n.ends && n.endAt == rawio.Never {
@@ -151,9 +151,9 @@ func (n *sessionSlot) advanceState() {
 
 // retireSession takes leave of a session that is over.
 func (n *sessionSlot) retireSession() {
-	seen := &n.w.seen
+	seen := &n.w.coverage
 	seen.Sessions++
-	a, b := n.loads[0], n.loads[1]
+	a, b := n.workloads[0], n.workloads[1]
 	for _, c := range []struct {
 		is bool
 		n  *int
@@ -165,17 +165,17 @@ func (n *sessionSlot) retireSession() {
 			*c.n++
 		}
 	}
-	for _, l := range n.loads {
+	for _, l := range n.workloads {
 		l.checkAllDone()
 		l.q.h.mem.checkMemory("after a session")
 	}
-	n.loads, n.endAt = [2]*workload{}, rawio.Never
-	n.w.gatherLoads()
+	n.workloads, n.endAt = [2]*workload{}, rawio.Never
+	n.w.gatherWorkloads()
 }
 
 // beginWork has each side work as soon as it may, be the other ready or not.
 func (n *sessionSlot) beginWork() {
-	for _, l := range n.loads {
+	for _, l := range n.workloads {
 		if l != nil && !l.working && l.isReady() {
 			l.working, l.next = true, n.w.now
 		}
@@ -186,7 +186,7 @@ func (n *sessionSlot) beginWork() {
 func (n *sessionSlot) bringAbout() {
 	w := n.w
 	n.endAt = rawio.Never
-	l := n.loads[w.rand.IntN(2)]
+	l := n.workloads[w.rand.IntN(2)]
 	if l.q.conn == nil {
 		l = l.peer
 	}
@@ -225,9 +225,9 @@ func (l *workload) closeSession() {
 
 // isIdle reports whether there is nothing left to do on the lane.
 func (n *sessionSlot) isIdle() bool {
-	if n.loads[0] == nil {
+	if n.workloads[0] == nil {
 		return true
 	}
-	a, b := n.loads[0], n.loads[1]
+	a, b := n.workloads[0], n.workloads[1]
 	return n.started && !n.ends && a.isReady() && b.isReady() && a.isIdle() && b.isIdle()
 }

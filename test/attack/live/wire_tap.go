@@ -181,8 +181,8 @@ func (w *wireTap) sendFragments(src, dst netip.Addr, payload []byte) error {
 	return nil
 }
 
-// ipFragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it (RFC
-// 8200 section 4.5).
+// ipFragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it
+// (RFC 8200 section 4.5).
 func ipFragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) []byte {
 	if src.Is6() {
 		b := binary.BigEndian.AppendUint16([]byte{byte(layers.IPProtocolSCTP), 0}, uint16(at))
@@ -219,7 +219,8 @@ func (w *wireTap) sendICMP(from netip.Addr, victim, remote netip.AddrPort, t icm
 	return w.sendIP(buildPacket(ip, msg, gopacket.Payload(append(uint32Octets(mtu|t.pointer), quoted...))))
 }
 
-// readPackets takes in what the victim sends to the attacker and to the innocent, until done is closed.
+// readPackets takes in what the victim sends to the attacker and to the innocent, until done is
+// closed.
 func (w *wireTap) readPackets(done <-chan struct{}) {
 	forEachPacket(w.fd, done, func(ip []byte) {
 		src, dst, sctp := w.seen.noteIPPacket(ip, w.udp)

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// injectFault is what a fuzzer does to the network, by four octets: for how long, to which direction,
-// and what. good is what the network is like without.
+// injectFault is what a fuzzer does to the network, by four octets: for how long, to which
+// direction, and what. good is what the network is like without.
 func (w *World) injectFault(b []byte, good [2]simnet.Params) {
 	from, to := w.a.connectAddr(), w.b.connectAddr()
 	p := good[b[1]&1]

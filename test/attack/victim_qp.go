@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// victimQP is a QP of the victim's, and a program that receives, sends and reads on it for as long as
-// it lasts.
+// victimQP is a QP of the victim's, and a program that receives, sends and reads on it for as long
+// as it lasts.
 type victimQP struct {
 	s       *Simulation
 	h       *victimConn

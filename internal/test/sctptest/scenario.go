@@ -83,8 +83,8 @@ type packetRule struct {
 	later                 time.Duration
 }
 
-// CheckScenarios compares the stories in a directory with what happens now. With update it writes that
-// down.
+// CheckScenarios compares the stories in a directory with what happens now. With update it writes
+// that down.
 func CheckScenarios(t *testing.T, dir string, update bool) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.txt"))
 	for _, name := range files {

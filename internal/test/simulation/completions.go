@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// sendCompleted judges a completion of the send queue: in order, each signalled request once, and none in
-// error before the end has begun; a success never behind an error.
+// sendCompleted judges a completion of the send queue: in order, each signalled request once, and
+// none in error before the end has begun; a success never behind an error.
 func (l *workload) sendCompleted(wc rdmap.WC) {
 	l.w.mixIntoHash(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.Opcode))
 	bad := wc.Status != rdmap.StatusSuccess
@@ -47,11 +47,11 @@ func (l *workload) sendCompleted(wc rdmap.WC) {
 // completeOp judges what a request that succeeded has done. wc is its own completion, nil if it has
 // none.
 func (l *workload) completeOp(o *postedOp, wc *rdmap.WC) {
-	l.w.seen.Done++
+	l.w.coverage.Done++
 	switch o.opcode {
 	case rdmap.WCRead:
 		o.sink.expectExactly(o.want, "read")
-		l.room.sink.giveBack(o.sink)
+		l.buffers.sink.giveBack(o.sink)
 	case rdmap.WCAtomic:
 		o.checkAnswer(l.w, wc)
 	}
@@ -85,8 +85,8 @@ func (l *workload) failOp(o postedOp) {
 	l.lost = append(l.lost, o)
 }
 
-// recvCompleted judges a completion of the receive queue: receives in the order of posting, messages in
-// the order of sending, once, whole, and everything written before them in place.
+// recvCompleted judges a completion of the receive queue: receives in the order of posting,
+// messages in the order of sending, once, whole, and everything written before them in place.
 func (l *workload) recvCompleted(wc rdmap.WC) {
 	l.w.mixIntoHash(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.ByteLen))
 	if len(l.recvs) == 0 || l.recvs[0] != wc.ID {
@@ -118,17 +118,17 @@ func (l *workload) recvCompleted(wc rdmap.WC) {
 			l.q.h.name, wc, len(msg.want), msg.solicited, msg.inv != nil)
 		return
 	}
-	l.room.recv[wc.ID].expectExactly(msg.want, "receive")
+	l.buffers.recv[wc.ID].expectExactly(msg.want, "receive")
 	for _, x := range msg.writes {
 		x.to.expectExactly(x.want, "write")
 		x.settled = true
-		l.room.target.giveBack(x.slot)
+		l.buffers.target.giveBack(x.slot)
 	}
 	if msg.inv != nil {
 		if wc.InvalidatedSTag != msg.inv.STag() || msg.inv.Valid() {
 			l.w.failf("%s: Send with Invalidate delivered, STag still valid or another named", l.q.h.name)
 		}
-		l.stale = append(l.stale, msg.inv)
+		l.staleSTags = append(l.staleSTags, msg.inv)
 	}
 	if l.held[wc.ID] == 0 {
 		l.repost = append(l.repost, wc.ID)
@@ -136,9 +136,9 @@ func (l *workload) recvCompleted(wc rdmap.WC) {
 	l.next = l.w.now
 }
 
-// streamFailed takes the end of a stream by an error: a Terminate must be the one that is due. Nothing is
-// promised any more of a graceful end that wants for room, on either side, before it is done: all
-// outstanding requests complete in error (RFC 5041 section 6.2.2).
+// streamFailed takes the end of a stream by an error: a Terminate must be the one that is due.
+// Nothing is promised any more of a graceful end that wants for room, on either side, before it is
+// done: all outstanding requests complete in error (RFC 5041 section 6.2.2).
 func (l *workload) streamFailed(err *rdmap.StreamError) {
 	l.fault = err
 	t, e := err.Terminate, l.end
@@ -170,8 +170,8 @@ func isRevocation(t *rdmap.Terminate) bool {
 		t.Layer == rdmap.LayerRDMA && t.EType == rdmap.RemoteProtection && t.Code == rdmap.CodeInvalidSTag
 }
 
-// checkAllDone is called when the session is over on both sides. Every request has completed, once and in
-// order. What was not completed was carried out or not, octet by octet, and changes no more.
+// checkAllDone is called when the session is over on both sides. Every request has completed, once
+// and in order. What was not completed was carried out or not, octet by octet, and changes no more.
 func (l *workload) checkAllDone() {
 	for _, o := range l.posted {
 		if o.signaled || l.flushed {
@@ -196,7 +196,7 @@ func (l *workload) checkAllDone() {
 		if i < len(l.expect) {
 			want = l.expect[i].want
 		}
-		l.room.recv[id].acceptEither(want, nil, "receive that was cut off")
+		l.buffers.recv[id].acceptEither(want, nil, "receive that was cut off")
 	}
 	var writes []*pendingWrite
 	for _, m := range l.expect {
@@ -218,5 +218,5 @@ func (l *workload) checkAllDone() {
 			l.w.failf("deregister: %v", err)
 		}
 	}
-	l.room.closeBuffers()
+	l.buffers.closeBuffers()
 }

@@ -38,7 +38,7 @@ func (x *mtuChanges) changeMTU(w *World) {
 		from, to = to, from
 	}
 	w.setMTU(from, to, mtus[w.rand.IntN(len(mtus))], w.rand.IntN(2)*64)
-	w.seen.MTUs++
+	w.coverage.MTUs++
 	x.next = w.drawSoon()
 	if x.left--; x.left == 0 {
 		x.next = rawio.Never

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// linkFailures decides when the networks of a world with two of them fail and return. A nil fate does
-// nothing.
+// linkFailures decides when the networks of a world with two of them fail and return. A nil fate
+// does nothing.
 type linkFailures struct {
 	rand  *simnet.Rand
 	down  [2]bool
@@ -25,13 +25,13 @@ type linkFailures struct {
 func NewMultihomed(seed uint64) *World {
 	w := New(seed)
 	f := &linkFailures{rand: simnet.NewRand(seed ^ 0x66617465)}
-	w.fate = f
+	w.linkFailures = f
 	for i, h := range []*Host{w.a, w.b} {
-		h.node.AddAddr(w.home.second[i])
+		h.node.AddAddr(w.hostAddrs.second[i])
 		h.cfg.LocalAddrs = h.node.Addrs
 		h.drawLimits(f.rand)
 	}
-	mtu := leastMTU(w.home.second[0], w.mtu+20)
+	mtu := leastMTU(w.hostAddrs.second[0], w.mtu+20)
 	w.net.SetLink(w.a.node.Addrs[1], w.b.node.Addrs[1], w.drawPath(mtu))
 	w.net.SetLink(w.b.node.Addrs[1], w.a.node.Addrs[1], w.drawPath(mtu))
 	for k := range 2 {
@@ -71,8 +71,8 @@ func (f *linkFailures) nextAt() rawio.Time {
 	return min(f.until[0], f.until[1])
 }
 
-// actDue lets a network fail or return: wholly, or in one direction only. Both are out together for a
-// short time at most. Now and then a host gets another primary path.
+// actDue lets a network fail or return: wholly, or in one direction only. Both are out together for
+// a short time at most. Now and then a host gets another primary path.
 func (f *linkFailures) actDue(w *World) {
 	if f == nil {
 		return
@@ -103,8 +103,8 @@ func (f *linkFailures) actDue(w *World) {
 	}
 }
 
-// isExcused says whether an association may end like that. Where networks differ in delay, one side's
-// last packets can come to the other when that has ended already. Its answer to them, ABORT,
+// isExcused says whether an association may end like that. Where networks differ in delay, one
+// side's last packets can come to the other when that has ended already. Its answer to them, ABORT,
 // overtakes its SHUTDOWN COMPLETE.
 func (f *linkFailures) isExcused(end error) bool {
 	return f != nil && errors.Is(end, syscall.ECONNRESET)

@@ -18,7 +18,7 @@ import (
 func TestThousandsOfSessions(t *testing.T) {
 	const streams, size, told = 3000, 100, 8
 	w := New(7)
-	w.weather = mtuChanges{next: rawio.Never}
+	w.mtuChanges = mtuChanges{next: rawio.Never}
 	c := &manySessions{World: w, t: t}
 	link := simnet.Params{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.01,
 		Reorder:      0.05,
@@ -29,7 +29,7 @@ func TestThousandsOfSessions(t *testing.T) {
 		h.cfg.OutStreams, h.cfg.InStreams = streams, streams
 	}
 	must.OK(t, w.b.node.EP.Listen(port, &w.b.cfg))
-	w.serves = func(private []byte) *qp { return c.guests[binary.BigEndian.Uint16(private)].b }
+	w.chooseQP = func(private []byte) *qp { return c.guests[binary.BigEndian.Uint16(private)].b }
 	w.connectHosts()
 	w.runUntil("setup", func() bool { return w.conn.up })
 	var areas [][3]area

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// outgoingSession is what the victim's program has with a server that it has connected to: sessions on one
-// association, and memory that it sends from.
+// outgoingSession is what the victim's program has with a server that it has connected to: sessions
+// on one association, and memory that it sends from.
 type outgoingSession struct {
 	qps   []*rdma.QP
 	cq    *rdma.CQ
@@ -72,7 +72,8 @@ func (v *victim) leaveOutgoing() {
 	r.mr.Invalidate()
 }
 
-// postMessages sends n messages on the first session, or one on each. Whether it may, the attack shows.
+// postMessages sends n messages on the first session, or one on each. Whether it may, the attack
+// shows.
 func (r *outgoingSession) postMessages(n int) {
 	<-r.up
 	qps := r.qps
@@ -87,8 +88,8 @@ func (r *outgoingSession) postMessages(n int) {
 	}
 }
 
-// takeCompletions takes what has completed. Its memory is the program's again, which writes there what
-// nobody else may see.
+// takeCompletions takes what has completed. Its memory is the program's again, which writes there
+// what nobody else may see.
 func (r *outgoingSession) takeCompletions() (any, error) {
 	wcs := make([]rdma.WC, queueLen)
 	n, err := r.cq.Poll(wcs)

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// assocKiller ends the association of a world in the middle of everything. Afterwards the hosts set up
-// another one and go on.
+// assocKiller ends the association of a world in the middle of everything. Afterwards the hosts set
+// up another one and go on.
 type assocKiller struct {
 	at   rawio.Time // when it strikes, or looks again
 	on   bool       // it has struck, and is not made good yet
@@ -20,7 +20,7 @@ type assocKiller struct {
 // drawKill draws whether and when.
 func (d *assocKiller) drawKill(w *World) {
 	d.at = rawio.Never
-	if w.fate == nil && w.rand.IntN(6) == 0 {
+	if w.linkFailures == nil && w.rand.IntN(6) == 0 {
 		d.at = w.now.Add(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
 	}
 }
@@ -37,8 +37,8 @@ func (d *assocKiller) actDue(w *World) {
 		d.at = w.now.Add(time.Second)
 	case w.allAssocsGone(): // the associations are no more
 		d.on, d.at = false, rawio.Never
-		w.seen.Losses++
-		w.sessions += len(w.lanes)
+		w.coverage.Losses++
+		w.sessions += len(w.slots)
 		w.ops += 10
 		w.connectHosts()
 	case d.heal > 0 && w.now >= d.heal.Add(10*time.Minute) && w.conn.down == nil && w.b.currentConn().down == nil:
@@ -71,10 +71,10 @@ func (w *World) allAssocsGone() bool { return w.conn.down != nil && w.b.currentC
 // assocLost takes the end of an association. Requests of all its sessions may end with it.
 func (w *World) assocLost(c *conn) {
 	switch {
-	case w.tenancy != nil:
-		w.tenancy.assocParted(w, c)
-	case errors.Is(c.down, assoc.ErrShutdown) && w.finishing, w.fate.isExcused(c.down):
-	case w.doom.on:
+	case w.joined != nil:
+		w.joined.assocParted(w, c)
+	case errors.Is(c.down, assoc.ErrShutdown) && w.finishing, w.linkFailures.isExcused(c.down):
+	case w.assocKiller.on:
 		w.cutOff()
 	default:
 		w.failf("%s: association ended by %v", c.h.name, c.down)
@@ -83,8 +83,8 @@ func (w *World) assocLost(c *conn) {
 
 // sessionRejected takes the peer's answer to a request for a session.
 func (w *World) sessionRejected(q *qp, err error) {
-	for _, n := range w.lanes {
-		if n.active != nil && n.active.q == q && (n.refuse || w.tenancy != nil && n.end.begun) {
+	for _, n := range w.slots {
+		if n.active != nil && n.active.q == q && (n.refuse || w.joined != nil && n.end.begun) {
 			return
 		}
 	}

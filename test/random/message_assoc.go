@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// messageAssoc is an association with messages: its two users, who set it up again when it is lost, and the
-// oracle.
+// messageAssoc is an association with messages: its two users, who set it up again when it is lost,
+// and the oracle.
 type messageAssoc struct {
 	r     *run
 	id    int
@@ -46,8 +46,8 @@ type messageBurst struct {
 	next *message // that the stack had no room for
 }
 
-// assocSide is one association at one side. It implements simulation.Conn and assoc.Source, of which it
-// wants the acknowledgements only.
+// assocSide is one association at one side. It implements simulation.Conn and assoc.Source, of
+// which it wants the acknowledgements only.
 type assocSide struct {
 	e    *end
 	a    *assoc.Assoc

@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// knownAddrs are the addresses of a host that its peers know, by the host's tags. They are those that
-// its INITs and INIT ACKs left from, or list, and those that packets with the tag have come to.
-// From any other address a packet is out of the blue to the peer (RFC 9260 section 8.4), whose
+// knownAddrs are the addresses of a host that its peers know, by the host's tags. They are those
+// that its INITs and INIT ACKs left from, or list, and those that packets with the tag have come
+// to. From any other address a packet is out of the blue to the peer (RFC 9260 section 8.4), whose
 // ABORT ends the association. So none may leave from there. None may leave to a family of addresses
 // of which the peer knows none. Packets of an association that a test drives past its host are not
 // judged.

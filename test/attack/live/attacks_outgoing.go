@@ -154,8 +154,8 @@ func (x *attackEnv) awaitOutgoing() (*victimAssoc, error) {
 	return s, nil
 }
 
-// requestSigned has the victim sign a cookie for an INIT with a tag, and tells the tag that the victim has
-// in it.
+// requestSigned has the victim sign a cookie for an INIT with a tag, and tells the tag that the
+// victim has in it.
 func (s *victimAssoc) requestSigned(tag uint32, streams uint16) (cookie []byte, theirs uint32, err error) {
 	q := *s.peer
 	q.own, q.streams, q.inits = tag, streams, adaptationParam()

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// honestHost is an honest host with one association to the victim. It sends the victim a HEARTBEAT a
-// few times a second. The answer needs everything that an attacker may get in the way of.
+// honestHost is an honest host with one association to the victim. It sends the victim a HEARTBEAT
+// a few times a second. The answer needs everything that an attacker may get in the way of.
 type honestHost struct {
 	s     *Simulation
 	node  *simulation.Node
