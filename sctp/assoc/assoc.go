@@ -12,12 +12,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Assoc is one association. Make one with Connect or Accept. Its fields are in groups, most of which
-// have a type with a comment of its own.
+// Assoc is one association. Make one with Connect or Accept. Its fields are in groups, most of
+// which have a type with a comment of its own.
 //
 // A program may have thousands of associations. What a packet looks at is then in no cache of the
-// processor, and each line costs a hundred nanoseconds. So the groups that every packet looks at come
-// first: see prefetch.go.
+// processor, and each line costs a hundred nanoseconds. So the groups that every packet looks at
+// come first: see prefetch.go.
 type Assoc struct {
 	// Owner is free for the owner's own use.
 	Owner any
@@ -141,6 +141,11 @@ type life struct {
 	localTieTag, peerTieTag uint32     // 0 until an unexpected INIT asks for them (section 5.2.2)
 	cookieExpiresAt         rawio.Time // see CookieUntil
 	cookieMadeAt            rawio.Time // see CookieMade
+}
+
+// noteCookie notes a cookie that names the own tag.
+func (l *life) noteCookie(made, expires rawio.Time) {
+	l.cookieExpiresAt, l.cookieMadeAt = max(l.cookieExpiresAt, expires), max(l.cookieMadeAt, made)
 }
 
 // knownAddrs is what the peer knows of own addresses, see Config.knownFamilies.

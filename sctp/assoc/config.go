@@ -269,9 +269,11 @@ func (c *Config) Complete() (Config, error) {
 	}{
 		{int64(d.SendBuffer), "SendBuffer"}, {int64(d.MaxMessage), "MaxMessage"},
 		{int64(d.RTOMin), "RTOMin"}, {int64(d.RTOInitial), "RTOInitial"}, {int64(d.SackDelay), "SackDelay"},
-		{int64(d.LoneSackDelay), "LoneSackDelay"}, {int64(d.CookieLife), "CookieLife"}, {int64(d.HBMaxBurst), "HBMaxBurst"},
+		{int64(d.LoneSackDelay), "LoneSackDelay"}, {int64(d.CookieLife), "CookieLife"},
+		{int64(d.HBMaxBurst), "HBMaxBurst"},
 		{int64(d.AssocMaxRetrans), "AssocMaxRetrans"}, {int64(d.PathMaxRetrans), "PathMaxRetrans"},
-		{int64(d.MaxInitRetrans), "MaxInitRetrans"}, {int64(d.PotentiallyFailedMaxRetrans), "PotentiallyFailedMaxRetrans"},
+		{int64(d.MaxInitRetrans), "MaxInitRetrans"},
+		{int64(d.PotentiallyFailedMaxRetrans), "PotentiallyFailedMaxRetrans"},
 		{int64(d.MaxInitRTO), "MaxInitRTO"}, {int64(d.AutoClose), "AutoClose"},
 	} {
 		if r.value < 0 {
@@ -307,7 +309,8 @@ func (c *Config) Complete() (Config, error) {
 		{d.LoneSackDelay <= d.SackDelay, "LoneSackDelay", "at most SackDelay"},
 		{d.CookieLife <= keyLifetime, "CookieLife", "at most one hour"},
 		{d.MTU == 0 || d.MTU >= rawio.MinMTU, "MTU", fmt.Sprintf("0 or at least %d octets", rawio.MinMTU)},
-		{d.MaxSegment == 0 || d.MaxSegment >= minSegment, "MaxSegment", fmt.Sprintf("0 or at least %d octets", minSegment)},
+		{d.MaxSegment == 0 || d.MaxSegment >= minSegment, "MaxSegment",
+			fmt.Sprintf("0 or at least %d octets", minSegment)},
 		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans,
 			d.PathMaxRetrans),
 			"PrimarySwitchoverMaxRetrans",

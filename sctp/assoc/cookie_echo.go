@@ -72,9 +72,9 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 	case local && !peer:
 		a.resolveInitCollision(now, in, &ck)
 
-	// D: "When both local and remote tags match, the endpoint SHOULD enter the ESTABLISHED state if it
-	// is in the COOKIE-ECHOED state. It SHOULD stop any T1-cookie timer that is running and send a
-	// COOKIE ACK chunk."
+	// D: "When both local and remote tags match, the endpoint SHOULD enter the ESTABLISHED state if
+	// it is in the COOKIE-ECHOED state. It SHOULD stop any T1-cookie timer that is running and send
+	// a COOKIE ACK chunk."
 	case local && peer:
 		if a.state == CookieEchoed {
 			a.enterEstablished(now)
@@ -95,7 +95,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 // adoptCookie takes over what the cookie says.
 func (a *Assoc) adoptCookie(c *Cookie) {
 	a.id.localTag, a.id.peerTag, a.life.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
-	a.life.cookieExpiresAt, a.life.cookieMadeAt = max(a.life.cookieExpiresAt, c.Created.Add(c.Life)), max(a.life.cookieMadeAt, c.Created)
+	a.life.noteCookie(c.Created, c.Created.Add(c.Life))
 	a.agreed.outStreams, a.agreed.inStreams = c.OutStreams, c.InStreams
 	a.agreed.peerAdaptation, a.agreed.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
 	a.ecn = ecn{enabled: c.ECN}
@@ -133,9 +133,9 @@ func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f familySet) {
 }
 
 // resolveInitCollision is action B. Both sides sent INIT, and the peer's counts: "The endpoint
-// SHOULD stay in or enter the ESTABLISHED state, but it MUST update its peer's Verification Tag from
-// the State Cookie, stop any T1-init or T1-cookie timers that might be running, and send a COOKIE
-// ACK chunk."
+// SHOULD stay in or enter the ESTABLISHED state, but it MUST update its peer's Verification Tag
+// from the State Cookie, stop any T1-init or T1-cookie timers that might be running, and send a
+// COOKIE ACK chunk."
 func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 	if !setupStates.has(a.state) {
 		a.id.peerTag = ck.PeerTag

@@ -129,12 +129,16 @@
 //
 // Each file holds one topic. In brackets are the sections that it is about.
 //
-//   - The association: assoc.go (its fields), state.go (4), timers.go, config.go, events.go, errors.go, stats.go.
-//   - Set-up: handshake.go (5.1), init.go and init_params.go (INIT, 5.2), cookie.go (5.1.3), cookie_echo.go (5.2.4).
+//   - The association: assoc.go (its fields), state.go (4), timers.go, config.go, events.go,
+//     errors.go, stats.go.
+//   - Set-up: handshake.go (5.1), init.go and init_params.go (5.2), cookie.go (5.1.3),
+//     cookie_echo.go (5.2.4).
 //   - The layer above: upper.go (messages and the Placer), expire.go (11.1.5), streams.go.
 //   - Packets: packet.go (8.5), row.go, transmit.go, control.go (6.10), outbox.go, answers.go (8.4).
-//   - What a packet says: data.go and sack.go (6), error_chunk.go (3.2, 3.3.10), icmp.go (10), ecn.go (RFC 3168).
-//   - Paths: path.go, addresses.go (5.1.2), failover.go (6.4, 8.1, 8.2, RFC 7829), heartbeat.go (5.4, 8.3).
+//   - What a packet says: data.go and sack.go (6), error_chunk.go (3.2, 3.3.10), icmp.go (10),
+//     ecn.go (RFC 3168).
+//   - Paths: path.go, addresses.go (5.1.2), failover.go (6.4, 8.1, 8.2, RFC 7829), heartbeat.go
+//     (5.4, 8.3).
 //   - Path MTU and UDP: pmtu.go, too_long.go (7.3, RFC 8899), arrival.go (RFC 6951), marking.go.
 //   - This host: local_addr.go, local_refusal.go, address_return.go.
 //   - Ends: shutdown.go (9.2), abort.go (9.1), restart.go (5.2.4 action A).

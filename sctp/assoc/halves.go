@@ -62,9 +62,9 @@ func (a *Assoc) replaceSender() {
 // initSender makes a sending half, without paths.
 func (a *Assoc) initSender(s *tx.Sender) {
 	s.Init(tx.Config{TSN: a.life.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
-		MaxSegment: a.cfg.MaxSegment,
-		StrictRFC:  a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, RTTs: &a.stats.rttSamples,
-		Rand: a.randUint32, Steps: &a.stats.workSteps})
+		MaxSegment: a.cfg.MaxSegment, StrictRFC: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay,
+		NoFragments: a.cfg.DisableFragments,
+		RTTs:        &a.stats.rttSamples, Rand: a.randUint32, Steps: &a.stats.workSteps})
 	s.SetUpper(a.hooks.source, a.hooks.source)
 	s.SetECN(a.ecn.enabled)
 }

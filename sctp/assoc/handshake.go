@@ -29,10 +29,11 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 		return nil, err
 	}
 	a := env.newAssoc()
-	a.cfg, a.env, a.state, a.life.incarnation, a.id.localPort, a.id.peerPort = cfg, env, CookieWait, 1, peer.LocalPort,
-		peer.PeerPort
 	reach := widestScopeAddr(peer.Remotes)
-	a.id.localTag, a.life.localTSN, a.stateData = id.tag, id.tsn, &cookieWait{setup: newSetup(0, reach, 0)}
+	a.cfg, a.env = cfg, env
+	a.state, a.stateData = CookieWait, &cookieWait{setup: newSetup(0, reach, 0)}
+	a.id = associationID{localPort: peer.LocalPort, peerPort: peer.PeerPort, localTag: id.tag}
+	a.life = life{incarnation: 1, localTSN: id.tsn}
 	a.replaceSender()
 	a.addrs.peerIsLocal = env.areLocalAddrs(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
@@ -50,7 +51,8 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 // packet with the COOKIE ECHO: pass it to HandlePacket next.
 func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
 	a := env.newAssoc()
-	a.cfg, a.env, a.state, a.life.incarnation, a.id.localPort, a.id.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
+	a.cfg, a.env, a.state, a.life.incarnation = cfg, env, Established, 1
+	a.id.localPort, a.id.peerPort = c.LocalPort, c.PeerPort
 	a.adoptCookie(c)
 	a.replaceSender()
 	a.adoptPaths(c, p, bothFamilies)

@@ -153,12 +153,13 @@ func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) 
 }
 
 // handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2). Whatever the
-// answer, "the existing association, including its current state, and the corresponding TCB MUST NOT
-// be changed". By state:
+// answer, "the existing association, including its current state, and the corresponding TCB MUST
+// NOT be changed". By state:
 //
 //   - COOKIE-WAIT (5.2.1): the INIT ACK has the tag and TSN of the own INIT. It goes "to an address
 //     passed by the upper layer" that the INIT lists (rules 1 and 2).
-//   - COOKIE-ECHOED (5.2.1): the same tag and TSN, and tie-tags. A new address is answered by ABORT.
+//   - COOKIE-ECHOED (5.2.1): the same tag and TSN, and tie-tags. A new address is answered by
+//     ABORT.
 //   - SHUTDOWN-ACK-SENT (9.2): the SHUTDOWN ACK goes again.
 //   - The others (5.2.2): a new tag and TSN, and tie-tags. A new address is answered by ABORT.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
@@ -191,8 +192,8 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
-	// 5.2.1: "using the same parameters it sent in its original INIT chunk (including its Initiate Tag,
-	// unchanged)".
+	// 5.2.1: "using the same parameters it sent in its original INIT chunk (including its Initiate
+	// Tag, unchanged)".
 	id := identity{tag: a.id.localTag, tsn: a.life.localTSN}
 	if a.state != CookieWait {
 		// 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with an
@@ -217,8 +218,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
 		a.rareCounters().InitsRefused++
 	} else if id.tag == a.id.localTag {
-		a.life.cookieExpiresAt, a.life.cookieMadeAt = max(a.life.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))),
-			now
+		a.life.noteCookie(now, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS)))
 	}
 }
 

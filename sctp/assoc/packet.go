@@ -95,8 +95,8 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 
 // checkTag applies the verification tag rules, and handles the packets that have rules of their
 // own: 8.5.1 A to E. It says whether the chunks of the packet are to be processed. For all others,
-// "the endpoint MUST ensure that the value in the Verification Tag field of the received SCTP packet
-// matches its own tag" (section 8.5).
+// "the endpoint MUST ensure that the value in the Verification Tag field of the received SCTP
+// packet matches its own tag" (section 8.5).
 func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
 	if (g.hasAbort || g.firstType == wire.ChunkShutdownComplete) && a.isFromThisHost(in.Packet) {
 		a.rareCounters().ForeignSource++ // this host's answer to what the peer should have got

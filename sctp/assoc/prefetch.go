@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// What is fetched is the groups of Assoc in front of the first path, and that path up to pathEnd. To
-// send takes less: the groups up to what is counted of packets that came, and the path from
+// What is fetched is the groups of Assoc in front of the first path, and that path up to pathEnd.
+// To send takes less: the groups up to what is counted of packets that came, and the path from
 // pathSendOffset on.
 const (
 	sendEnd        = unsafe.Offsetof(Assoc{}.stats) + unsafe.Offsetof(counts{}.PacketsIn)

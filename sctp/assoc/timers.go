@@ -26,8 +26,8 @@ const (
 // timerRow says of one timer how it is called, when it expires and what it fires.
 type timerRow struct {
 	name string // the RFC's
-	// expiresAt returns the deadline, rawio.Never while the timer does not run. pathExpiresAt is the
-	// same of a timer that each path has.
+	// expiresAt returns the deadline, rawio.Never while the timer does not run. pathExpiresAt is
+	// the same of a timer that each path has.
 	expiresAt     func(*Assoc) rawio.Time
 	pathExpiresAt func(*Assoc, *path) rawio.Time
 	// fire is called when the timer has expired. That of paths is called at each timeout, and looks
@@ -35,40 +35,44 @@ type timerRow struct {
 	fire func(a *Assoc, now rawio.Time)
 }
 
-// timers is the table of all timers. Each comment says what arms the timer, then what fires.
+// timers is the table of all timers, with what arms each and what it fires.
 var timers = [numTimers]timerRow{
-	// resendEarly, if an own address is back too soon after the last time. One packet is sent.
+	// Armed by resendEarly, when an own address is back too soon after the last time. It sends one
+	// packet.
 	timerEarlyResend: {name: "early resend", pathExpiresAt: (*Assoc).earlyResendExpiresAt,
 		fire: (*Assoc).resendPostponed},
 
-	// transmitSetup sends INIT or COOKIE ECHO. It is sent again, up to Max.Init.Retransmits.
+	// Armed by transmitSetup, which sends INIT or COOKIE ECHO. It sends that again, up to
+	// Max.Init.Retransmits times.
 	timerT1: {name: "T1-init, T1-cookie", expiresAt: (*Assoc).t1ExpiresAt, fire: (*Assoc).handleT1Timeout},
 
-	// sendShutdown enters SHUTDOWN-SENT. The association is aborted.
+	// Armed by sendShutdown, which enters SHUTDOWN-SENT. It aborts the association.
 	timerT5: {name: "T5-shutdown-guard", expiresAt: (*Assoc).t5ExpiresAt, fire: (*Assoc).handleT5Timeout},
 
-	// startT2, for SHUTDOWN or SHUTDOWN ACK. It is sent again, over another path.
+	// Armed by startT2, for SHUTDOWN or SHUTDOWN ACK. It sends that again, over another path.
 	timerT2: {name: "T2-shutdown", expiresAt: (*Assoc).t2ExpiresAt, fire: (*Assoc).handleT2Timeout},
 
-	// tx.Sender sends DATA. The deadline is also that of its other timers: RACK, tail-loss probe,
-	// pacing. It sends DATA again, and the path has an error.
+	// Armed by tx.Sender, which sends DATA. It sends DATA again, and counts an error of the path.
+	// The deadline is also that of the other timers of the sender: RACK, tail-loss probe and
+	// pacing.
 	timerT3: {name: "T3-rtx", expiresAt: (*Assoc).t3ExpiresAt, fire: (*Assoc).handleT3Timeout},
 
-	// scheduleHeartbeat, for a path that is idle; sendHeartbeat, for the answer. A HEARTBEAT is
-	// sent, or the path has an error.
+	// Armed by scheduleHeartbeat, while the path is idle: it sends a HEARTBEAT. Armed by
+	// sendHeartbeat, for the answer: it counts an error of the path.
 	timerHeartbeat: {name: "HB.interval", pathExpiresAt: (*Assoc).heartbeatExpiresAt,
 		fire: (*Assoc).handleHeartbeatTimeouts},
 
-	// pmtud.Search sends a probe, or has found the MTU. It probes again, or a larger size.
+	// Armed by pmtud.Search, when it sends a probe, or has found the MTU. It sends the next probe.
 	timerPMTUD: {name: "PROBE_TIMER, PMTU_RAISE_TIMER", pathExpiresAt: (*Assoc).pmtudExpiresAt,
 		fire: (*Assoc).runMTUSearches},
 
-	// rx.Receiver receives DATA. PollTransmit sends a SACK.
+	// Armed by rx.Receiver, which receives DATA. PollTransmit sends a SACK.
 	timerSack: {name: "SACK.Delay", expiresAt: (*Assoc).sackExpiresAt},
 
-	// User data is sent or received. The association is shut down (RFC 6458 section 8.1.8).
+	// Armed by user data that is sent or received. It shuts the association down, which is
+	// established (RFC 6458 section 8.1.8).
 	timerAutoClose: {name: "SCTP_AUTOCLOSE", expiresAt: (*Assoc).autoCloseExpiresAt,
-		fire: func(a *Assoc, now rawio.Time) { _ = a.Shutdown(now) }}, // it is established
+		fire: func(a *Assoc, now rawio.Time) { _ = a.Shutdown(now) }},
 }
 
 // NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs. It is

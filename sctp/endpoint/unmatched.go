@@ -121,13 +121,13 @@ func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 }
 
 // Answer answers a packet of no association, or says that it brings a valid cookie for MakeAssoc.
-// It follows rules 2 to 8 of section 8.4. Rule 1 is Screen's. It needs the part of the endpoint that
-// sets up.
+// It follows rules 2 to 8 of section 8.4. Rule 1 is Screen's. It needs the part of the endpoint
+// that sets up.
 func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	p, pkt, first, g := s.packet, s.pkt, s.firstChunk, &s.summary
 	switch {
-	// Rule 2: "If the OOTB packet contains an ABORT chunk, the receiver MUST silently discard the OOTB
-	// packet and take no further action."
+	// Rule 2: "If the OOTB packet contains an ABORT chunk, the receiver MUST silently discard the
+	// OOTB packet and take no further action."
 	case g.hasAbort:
 		e.stats.OutOfBlue++
 
@@ -144,18 +144,18 @@ func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	case pkt.VTag() == 0:
 		e.stats.OutOfBlue++
 
-	// Rule 4: "If the packet contains a COOKIE ECHO chunk as the first chunk, it MUST be processed as
-	// described in Section 5.1."
+	// Rule 4: "If the packet contains a COOKIE ECHO chunk as the first chunk, it MUST be processed
+	// as described in Section 5.1."
 	case first.Type() == wire.ChunkCookieEcho:
 		return e.handleCookieEcho(now, p, first, &s.cookie)
 
-	// Rule 5: "If the packet contains a SHUTDOWN ACK chunk, the receiver SHOULD respond to the sender
-	// of the OOTB packet with a SHUTDOWN COMPLETE chunk."
+	// Rule 5: "If the packet contains a SHUTDOWN ACK chunk, the receiver SHOULD respond to the
+	// sender of the OOTB packet with a SHUTDOWN COMPLETE chunk."
 	case g.hasShutdownAck:
 		e.answerOutOfBlue(now, p, true)
 
-	// Rule 6: a SHUTDOWN COMPLETE, and rule 7: "a "Stale Cookie" ERROR chunk or a COOKIE ACK chunk".
-	// The receiver SHOULD silently discard the packet.
+	// Rule 6: a SHUTDOWN COMPLETE, and rule 7: "a "Stale Cookie" ERROR chunk or a COOKIE ACK
+	// chunk". The receiver SHOULD silently discard the packet.
 	case g.getsNoAnswer:
 		e.stats.OutOfBlue++
 
