@@ -26,7 +26,7 @@ type socketOptions struct {
 }
 
 func (o *socketOptions) setDefaults() {
-	o.cfg, _ = new(sctp.Config).Complete() // the defaults
+	_ = o.cfg.Upper().Complete() // the defaults
 	o.sackEvery, o.cfg.MaxInitRTO = 2, o.cfg.RTOMax
 	o.cfg.OutStreams = 10 // the kernel's default, whatever the peer opens
 }
@@ -207,7 +207,8 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 	before := s.opts
 	err := o.set(s, b)
 	if err == nil {
-		_, err = s.opts.cfg.Complete()
+		cfg := s.opts.cfg
+		err = cfg.Upper().Complete()
 	}
 	if err != nil {
 		s.opts = before
@@ -587,9 +588,9 @@ func getStatus(s *Socket, _ []byte, f *structWriter) error {
 	f.appendUint16(st.Buffered)
 	f.appendUint16(st.InStreams)
 	f.appendUint16(st.OutStreams)
-	a, _ := c.Gate().Lock()
+	a, _ := c.Upper().Lock()
 	f.appendUint32(a.MaxPayload())
-	c.Gate().Unlock()
+	c.Upper().Unlock()
 	s.appendAddrInfo(c, &paths[st.Primary], f)
 	return nil
 }

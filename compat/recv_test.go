@@ -200,11 +200,11 @@ func TestSenderDryAtTheSubscription(t *testing.T) {
 			checkSame(t, readNow(t, a, 99), none)
 		},
 		"not while something is on its way": func(t *testing.T, a, b *Socket) {
-			b.conn.Gate().Lock() // nothing is acknowledged
+			b.conn.Upper().Lock() // nothing is acknowledged
 			must.Get(a.Send([]byte("x"), nil))(t)
 			subscribeEvents(t, a, eventSenderDry)
 			got := readNow(t, a, 99)
-			b.conn.Gate().Unlock()
+			b.conn.Upper().Unlock()
 			checkSame(t, []recv{got, readSocket(a, 99), readNow(t, a, 99)}, []recv{none, dry(t, a), none})
 		},
 		"wakes a call that waits": func(t *testing.T, a, b *Socket) {
@@ -290,14 +290,14 @@ func TestAFailedMessageComesBack(t *testing.T) {
 			must.Get(a.Connect(at))(t)
 			b := must.Get(l.Accept())(t)
 			t.Cleanup(func() { a.Close(); b.Close() })
-			b.conn.Gate().Lock() // nothing is acknowledged
+			b.conn.Upper().Lock() // nothing is acknowledged
 			must.Get(a.Send([]byte("sent"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Context: 77, TTL: 60_000}))(t)
 			must.Get(a.Send([]byte("later"), &SndRcvInfo{Flags: flagUnordered | flagSackNow, Context: 78}))(t)
 			for a.conn.Stats().Unacked < 2 {
 				runtime.Gosched()
 			}
 			a.conn.Abort("why")
-			b.conn.Gate().Unlock()
+			b.conn.Upper().Unlock()
 			for i, text := range []string{"sent", "later"} {
 				sent := []SndRcvInfo{{Stream: 3, Flags: 3, PPID: Swap(46), Context: 77, TTL: 60_000,
 					AssocID: a.assocID}, {Flags: 3 | 4 | 8, Context: 78, AssocID: a.assocID}}[i]

@@ -415,9 +415,9 @@ func (s *Socket) Shutdown() error {
 	s.mu.Lock()
 	s.sendingShut = true
 	s.mu.Unlock()
-	a, now := c.Gate().Lock()
+	a, now := c.Upper().Lock()
 	err = a.Shutdown(now)
-	c.Gate().Unlock()
+	c.Upper().Unlock()
 	return errnoOf(err)
 }
 

@@ -76,8 +76,8 @@ func (p Peer) Remote() netip.AddrPort { return p.p.remoteAddr() }
 
 // Stats returns the counters.
 func (p Peer) Stats() PeerStats {
-	p.p.conn.Gate().Lock()
-	defer p.p.conn.Gate().Unlock()
+	p.p.conn.Upper().Lock()
+	defer p.p.conn.Upper().Unlock()
 	return PeerStats{p.p.Sessions(), p.p.Mux.Stats()}
 }
 
@@ -134,7 +134,7 @@ func (d *Device) sweepIdle() {
 // at once if the peer does not go along for as long again. A session that waits only for
 // acknowledgements does not count: the peer may never send them.
 func (p *peer) sweepIdle() {
-	_, now := p.conn.Gate().Lock()
+	_, now := p.conn.Upper().Lock()
 	if p.vacantSweeps++; p.Active()+p.streamClaims > 0 {
 		p.vacantSweeps = 0
 	}
@@ -145,7 +145,7 @@ func (p *peer) sweepIdle() {
 	case p.vacantSweeps > 2*sweepsPerTimeout+1:
 		p.a.Abort(now, []byte("idle"))
 	}
-	p.conn.Gate().Unlock()
+	p.conn.Upper().Unlock()
 	if over {
 		p.dev.countStat(&p.dev.stats.VacantEnded)
 	}

@@ -65,7 +65,7 @@ func TestVacantAssociationsAreEnded(t *testing.T) {
 // plain is an association of a's, with a window, that no QP is on.
 func (x *lab) plain(window int) *sctp.Conn {
 	cfg := sctp.Config{RecvBuffer: window}
-	cfg.Core(ddpadapt.Configure)
+	cfg.Upper().Change(ddpadapt.Configure)
 	return must.Get(x.a.Transport().Dial(ctx(x.t), x.addr, &cfg))(x.t)
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 // CompChannel is a completion channel: one goroutine waits there for the completions of several CQs
@@ -26,13 +26,13 @@ type CompChannel struct {
 	pendingCQs []*CQ      // with an event, the oldest first, each once
 	destroyed  bool
 
-	ready    *sctp.Signal
+	ready    upper.Signal
 	ctxWatch contextWatch
 }
 
 // CreateCompChannel makes a completion channel.
 func (d *Device) CreateCompChannel() *CompChannel {
-	return &CompChannel{dev: d, ready: d.transport.Layer().NewSignal()}
+	return &CompChannel{dev: d, ready: d.transport.Upper().NewSignal()}
 }
 
 // CreateCQ makes a completion queue as Device.CreateCQ does. It reports to the channel whenever it

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 // WC is a work completion.
@@ -48,7 +48,7 @@ type CQ struct {
 	srqs             map[*SRQ]int            // attached by so many QPs
 	freeDepth        int                     // what is left of the depth for further queues
 
-	ready    *sctp.Signal // an armed completion has come
+	ready    upper.Signal // an armed completion has come
 	ctxWatch contextWatch
 
 	// eventPending: the CQ is among channel.due. hasLeftChannel: it reports there no more. Both are
@@ -75,7 +75,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]cqAttachment), srqs: make(map[*SRQ]int),
-		freeDepth: depth, ready: d.transport.Layer().NewSignal(), allAcked: make(chan struct{}, 1)}, nil
+		freeDepth: depth, ready: d.transport.Upper().NewSignal(), allAcked: make(chan struct{}, 1)}, nil
 }
 
 // pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed.

@@ -15,6 +15,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 // defaultRecvWindow is the receive window in octets. Placed data does not occupy it. So it costs no
@@ -116,7 +117,7 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	}
 	d.events.init(d.limits.MaxEvents)
 	d.cfg.SCTP.OutStreams, d.cfg.SCTP.InStreams = uint16(d.limits.MaxStreams), uint16(d.limits.MaxStreams)
-	d.cfg.SCTP.Core(ddpadapt.Configure)
+	d.cfg.SCTP.Upper().Change(ddpadapt.Configure)
 	if d.cfg.SCTP.RecvBuffer == 0 {
 		d.cfg.SCTP.RecvBuffer = defaultRecvWindow
 		if n := rawio.ReceiveBufferOf(link); n > 0 {
@@ -164,7 +165,7 @@ func (d *Device) Close() error {
 // is.
 func (d *Device) sctpConfig(initiator bool, l *Listener, made func(*peer)) *sctp.Config {
 	c := d.cfg.SCTP
-	c.Upper = func(conn *sctp.Conn, a *assoc.Assoc) sctp.Upper {
+	c.NewUpper = func(conn *sctp.Conn, a *assoc.Assoc) upper.Protocol {
 		p := newPeer(d, conn, a, initiator, l)
 		if made != nil {
 			made(p)

@@ -120,9 +120,9 @@ func (l *Listener) Close() error {
 		l.sctpListener.Close()
 		close(l.done) // later offers are refused; nextRequest waits for one that has not seen it
 		for r := l.nextRequest(); r != nil; r = l.nextRequest() {
-			r.p.conn.Gate().Lock()
+			r.p.conn.Upper().Lock()
 			r.session.Abort()
-			r.p.conn.Gate().Unlock()
+			r.p.conn.Upper().Unlock()
 		}
 	})
 	return nil
@@ -163,8 +163,8 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	if err := qp.reserveSession(); err != nil {
 		return err
 	}
-	_, now := r.p.conn.Gate().Lock()
-	defer r.p.conn.Gate().Unlock()
+	_, now := r.p.conn.Upper().Lock()
+	defer r.p.conn.Upper().Unlock()
 	if r.session.State() != ddpadapt.Pending {
 		qp.cancelReservation()
 		return cmp.Or(r.session.Err(), ddpadapt.ErrState)
@@ -196,8 +196,8 @@ func (r *Request) acceptSession(now rawio.Time, qp *QP, private []byte) error {
 
 // Reject refuses the session (RFC 5043 section 6.3); private data says why to the peer's program.
 func (r *Request) Reject(private []byte) error {
-	_, now := r.p.conn.Gate().Lock()
-	defer r.p.conn.Gate().Unlock()
+	_, now := r.p.conn.Upper().Lock()
+	defer r.p.conn.Upper().Unlock()
 	return r.countRejection(r.session.Reject(now, private))
 }
 
@@ -212,7 +212,7 @@ func (r *Request) countRejection(err error) error {
 // acceptable, such as the ORD needed here when the peer's IRD was less. It fails with
 // ddpadapt.ErrState for a peer that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
-	_, now := r.p.conn.Gate().Lock()
-	defer r.p.conn.Gate().Unlock()
+	_, now := r.p.conn.Upper().Lock()
+	defer r.p.conn.Upper().Unlock()
 	return r.countRejection(r.session.RejectEnhanced(now, s, private))
 }

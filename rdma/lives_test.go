@@ -180,12 +180,12 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				check.Equal(t, "the room of a peer of the SRQ", room, 500)
 				check.Equal(t, "buffers that have come back, and that wait", received+srq.Len(), posts)
 				for i, p := range slices.Compact(peers) {
-					p.conn.Gate().Lock()
+					p.conn.Upper().Lock()
 					check.That(t, p.Sessions() == 0 && p.chargedOctets == 0 && p.streamClaims == 0 &&
 						len(p.closingQPs) == 0 && len(p.flushingQPs) == 0,
 						"association %d has %d sessions, %d octets of queues, %d claims, %d that close",
 						i, p.Sessions(), p.chargedOctets, p.streamClaims, len(p.closingQPs))
-					p.conn.Gate().Unlock()
+					p.conn.Upper().Unlock()
 				}
 				must.OK(t, srq.Destroy())
 				for _, r := range []*MR{shared, ma, mb} {

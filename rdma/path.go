@@ -43,7 +43,7 @@ func (q *QP) Path() (s PathStats, ok bool) {
 	if p == nil {
 		return s, false
 	}
-	a, _ := p.conn.Gate().Lock()
-	defer p.conn.Gate().Unlock()
+	a, _ := p.conn.Upper().Lock()
+	defer p.conn.Upper().Unlock()
 	return a.PathStats(a.Stats().Primary), true
 }

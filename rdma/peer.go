@@ -70,15 +70,15 @@ func (p *peer) Held() int {
 
 // lockAssoc takes the association lock.
 func (p *peer) lockAssoc() *peer {
-	_, p.now = p.conn.Gate().Lock()
+	_, p.now = p.conn.Upper().Lock()
 	return p
 }
 
 // claimStream keeps the association for one more session; it returns false when it has ended or is
 // full.
 func (p *peer) claimStream() bool {
-	p.conn.Gate().Lock()
-	defer p.conn.Gate().Unlock()
+	p.conn.Upper().Lock()
+	defer p.conn.Upper().Unlock()
 	if p.Err() != nil || p.a.State() != assoc.Established || p.Sessions()+p.streamClaims >= p.Streams() {
 		return false
 	}
@@ -195,9 +195,9 @@ func (p *peer) offerRequest(ev ddpadapt.Event) {
 		}
 		// Nobody accepts: the limit of section 6.4 at the level of the listener.
 		p.dev.countStat(&p.dev.stats.RequestsDropped)
-		p.conn.Gate().Lock()
+		p.conn.Upper().Lock()
 		r.session.Abort()
-		p.conn.Gate().Unlock()
+		p.conn.Upper().Unlock()
 	})
 }
 

@@ -272,7 +272,7 @@ func (q *QP) lockCore() *peer {
 
 func (q *QP) unlockCore(p *peer) {
 	if p != nil {
-		p.conn.Gate().Unlock()
+		p.conn.Upper().Unlock()
 		return
 	}
 	cqs := q.cqsToNotify
@@ -300,7 +300,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 // not be read again.
 func (q *QP) unlockAfterPost(p *peer, n int) {
 	if p != nil && n <= maxQuickPosts {
-		p.conn.Gate().UnlockAt(p.now)
+		p.conn.Upper().UnlockAt(p.now)
 		return
 	}
 	q.unlockCore(p)
@@ -358,7 +358,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 		q.cancelReservation()
 		return nil, err
 	}
-	_, now := p.conn.Gate().Lock()
+	_, now := p.conn.Upper().Lock()
 	var s *ddpadapt.Session
 	switch err = ctx.Err(); { // a caller that has given up meanwhile gets no session
 	case err != nil:
@@ -373,7 +373,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 	} else {
 		p.shutdownIfUnused(now)
 	}
-	p.conn.Gate().Unlock()
+	p.conn.Upper().Unlock()
 	if err != nil {
 		q.cancelReservation()
 		return nil, err

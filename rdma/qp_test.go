@@ -101,8 +101,8 @@ func TestFlushesTakeTurns(t *testing.T) {
 		others[i] = newSide(t, a.dev, nil, nil).qp
 	}
 	p := a.qp.peer.Load()
-	_, now := p.conn.Gate().Lock()
-	defer p.conn.Gate().Unlock()
+	_, now := p.conn.Upper().Lock()
+	defer p.conn.Upper().Unlock()
 	p.flushingQPs = []*QP{a.qp, a.qp}
 	first, second := p.HandleReceived(now), p.HandleReceived(now)
 	check.That(t, first && !second && len(p.flushingQPs) == 0, "there is more to do: %v, then %v", first, second)
@@ -123,9 +123,9 @@ func TestClaimsOfStreams(t *testing.T) {
 	a, _ := x.join(nil)
 	p := a.qp.peer.Load()
 	set := func(claims int) {
-		p.conn.Gate().Lock()
+		p.conn.Upper().Lock()
 		p.streamClaims = claims
-		p.conn.Gate().Unlock()
+		p.conn.Upper().Unlock()
 	}
 	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
 		set(claims)

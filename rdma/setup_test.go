@@ -149,9 +149,9 @@ func TestReadyToReceive(t *testing.T) {
 	wc = b.good()
 	check.That(t, wc.ID == 99 && wc.ByteLen == 1, "received %+v", wc)
 	st := b.qp.peer.Load()
-	st.conn.Gate().Lock()
+	st.conn.Upper().Lock()
 	n := st.Mux.Stats().SegmentsIn
-	st.conn.Gate().Unlock()
+	st.conn.Upper().Unlock()
 	check.Equal(t, "segments: the indication and the Send", n, 2)
 }
 
@@ -239,7 +239,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 func TestPeerThatDoesNotWait(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
-	cfg.Core(ddpadapt.Configure)
+	cfg.Upper().Change(ddpadapt.Configure)
 	conn := must.Get(x.a.Transport().Dial(ctx(t), x.addr, &cfg))(t)
 	send := func(ppid uint32, b string) {
 		t.Helper()
@@ -269,7 +269,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
-	cfg.Core(ddpadapt.Configure)
+	cfg.Upper().Change(ddpadapt.Configure)
 	conn := must.Get(x.a.Transport().Dial(ctx(t), x.addr, &cfg))(t)
 	defer conn.Close()
 	for round := range 3 {
@@ -301,12 +301,12 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	_, b := x.join(nil)
 	second := newSide(t, x.b, nil, nil)
 	p := b.qp.peer.Load()
-	_, now := p.conn.Gate().Lock()
+	_, now := p.conn.Upper().Lock()
 	session, err := p.Open(now, -1, second.qp.core.Stream(), nil)
 	if err == nil {
 		second.qp.bindSession(p, session)
 	}
-	p.conn.Gate().Unlock()
+	p.conn.Upper().Unlock()
 	must.OK(t, err)
 	select {
 	case <-second.qp.setupDone:

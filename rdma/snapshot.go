@@ -81,7 +81,7 @@ func (q *QP) takeSnapshot() QPSnapshot {
 	}
 	q.mu.Unlock()
 	if p != nil {
-		p.conn.Gate().Peek(connected)
+		p.conn.Upper().Peek(connected)
 	}
 	return s
 }

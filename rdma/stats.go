@@ -146,7 +146,7 @@ func (d *Device) Latency() Latency {
 	sum, live := d.latency, slices.Collect(maps.Keys(d.peers))
 	d.mu.Unlock()
 	for _, p := range live {
-		p.conn.Gate().Peek(func(*assoc.Assoc) { sum.Add(&p.latency) })
+		p.conn.Upper().Peek(func(*assoc.Assoc) { sum.Add(&p.latency) })
 	}
 	return sum
 }
@@ -213,5 +213,5 @@ func (d *Device) reportEvent(ev Event) {
 	if ev.Err != nil {
 		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
 	}
-	d.transport.Layer().Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
+	d.transport.Upper().Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
 }

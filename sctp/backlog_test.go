@@ -368,7 +368,7 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 	})
 }
 
-// lazy is an Upper whose work takes long.
+// lazy is a protocol whose work takes long.
 type lazy struct{ above }
 
 func (l *lazy) Steps() uint64 {

@@ -12,6 +12,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 // Config says how associations behave: that of a Dial, and those that come to a Listener or a
@@ -215,9 +216,9 @@ type Config struct {
 	// messages, which Accept's caller may still read. Default 128.
 	Backlog int
 
-	// Upper, when set, gives each new association to a protocol above in place of the message API.
-	// It is called before the association's first packet. Default nil.
-	Upper func(*Conn, *assoc.Assoc) Upper
+	// NewUpper makes the protocol above each new association, in place of the message API. It is
+	// called before the association's first packet. Default nil: programs have no use for it.
+	NewUpper func(*Conn, *assoc.Assoc) upper.Protocol
 
 	socket     *Socket     // that the association belongs to
 	mayProceed func() bool // see assoc.Assoc.OnAnswer
@@ -225,20 +226,6 @@ type Config struct {
 
 // numOptions is how many fields Config and assoc.Config begin with in common.
 var numOptions = reflect.TypeFor[assoc.Config]().NumField()
-
-// Complete returns a copy of c in which each option of the protocol has its value. Options that c
-// leaves out get the default. The error is a *ConfigError.
-func (c *Config) Complete() (d Config, err error) {
-	if c != nil {
-		d = *c
-	}
-	a, err := d.assocConfig().Complete()
-	if err != nil {
-		return Config{}, err
-	}
-	copyOptions(&d, &a)
-	return d, nil
-}
 
 // assocConfig returns the options as the core has them.
 func (c *Config) assocConfig() *assoc.Config {

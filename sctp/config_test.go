@@ -24,15 +24,16 @@ func TestConfigHasTheOptionsOfTheCore(t *testing.T) {
 		"copy the fields of assoc.Config, with their comments, to the beginning of Config")
 
 	cfg := &Config{OutStreams: 1, FlowLabel: 2, RFC9260: true, Events: 7}
-	cfg.Core(func(c *assoc.Config) {
+	cfg.Upper().Change(func(c *assoc.Config) {
 		check.That(t, c.OutStreams == 1 && c.FlowLabel == 2 && c.RFC9260, "the core gets %+v", c)
 		c.OutStreams, c.NewController = 3, cc.NewCubic
 	})
 	check.That(t, cfg.OutStreams == 3 && cfg.NewController != nil && cfg.Events == 7, "what comes back is %+v", cfg)
 
-	full, err := (*Config)(nil).Complete()
+	full := new(Config)
+	err := full.Upper().Complete()
 	check.That(t, err == nil && full.InStreams == 65535 && full.SackDelay != 0, "the defaults are %+v, %v", full, err)
 	var bad *ConfigError
-	_, err = (&Config{MTU: 1}).Complete()
+	err = (&Config{MTU: 1}).Upper().Complete()
 	check.That(t, errors.As(err, &bad) && bad.Field == "MTU", "an option that cannot be: %v", err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/account"
+	"github.com/rddp-go/rddp/sctp/upper"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -27,7 +28,7 @@ type Conn struct {
 	// readable. Fields that a write looks at come first, up to the first part of the lock, see
 	// fetchToWrite.
 	t                 *Transport
-	upper             Upper          // nil: the message API below
+	upper             upper.Protocol // nil: the message API below
 	stepCounter       stepCounter    // upper, if it is one
 	workSlice         workSlice      // what has been done since the lock was taken
 	afterUnlock       unlockTask     // what runUnlockTasks has to do
@@ -66,14 +67,14 @@ type Conn struct {
 	socket         *Socket    // one-to-many style: the Socket that owns it
 	lastReadAt     rawio.Time // when a message was last read to its end
 	readDeadline   deadline
-	readable       Signal
+	readable       signal
 	blockedReader  prefetch.BlockedGoroutine // the goroutine that waits for it
 	a              assoc.Assoc
 
 	lifecycle lifecycle
 	listener  *Listener // passive associations: the listener that accepts it
 
-	writable        Signal          // without a channel until a goroutine has waited for it
+	writable        signal          // without a channel until a goroutine has waited for it
 	writeDeadline   deadline        // not the only one of those that wait for writable: Streams and Sockets have theirs
 	unreadLostErr   error           // unread messages were dropped at its end: what readers hear
 	err             error           // why the association ended
@@ -151,8 +152,8 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 		c.traceState = new(traceState)
 	}
 	a.Owner = c
-	if cfg.Upper != nil {
-		c.upper = cfg.Upper(c, a)
+	if cfg.NewUpper != nil {
+		c.upper = cfg.NewUpper(c, a)
 		a.SetUpper(c.upper, c.upper)
 		c.stepCounter, _ = c.upper.(stepCounter)
 	} else {

@@ -11,7 +11,7 @@ import (
 type deadline struct {
 	// set when the deadline passes; all calls under the deadline, and no others, wait for it; nil:
 	// none
-	signal       *Signal
+	signal       *signal
 	passCount    atomic.Uint32 // how often it has passed, or was moved after that: odd while it has passed
 	streamClosed bool          // of writes of a Stream that was closed; the owner of the association alone has it
 	mu           sync.Mutex
@@ -85,7 +85,7 @@ func (d *deadline) expiredChan() <-chan struct{} {
 // visible before the signal is set for it. So a token that was there already, and stands for it
 // too, is taken by a caller that sees it. A deadline that has passed only for a moment is missed
 // only by a call that was not blocked yet.
-func (d *deadline) wait(s *Signal) (late bool) {
+func (d *deadline) wait(s *signal) (late bool) {
 	if s != d.signal {
 		return !s.Wait(nil, d.expiredChan())
 	}
@@ -99,7 +99,7 @@ func (d *deadline) wait(s *Signal) (late bool) {
 // clearSignal takes back a token that stands for nothing any more: the next call would look twice
 // for nothing. If the deadline has ever passed, the token is left, as it may stand for that to
 // another caller.
-func (d *deadline) clearSignal(s *Signal) {
+func (d *deadline) clearSignal(s *signal) {
 	select {
 	case <-s.tokenCh:
 		if d.passCount.Load() != 0 {

@@ -53,5 +53,5 @@
 // The protocol itself is in the sans-IO packages assoc and endpoint, whose names a program need not
 // know. This package drives them with one receive goroutine and one timer per Transport, and the
 // callers' own goroutines. A protocol above that wants each DATA chunk at arrival, such as DDP,
-// implements [Upper]. It has [Gate], [Layer] and [Signal], which programs have no use for.
+// implements the interfaces of package upper, which programs have no use for.
 package sctp

@@ -104,7 +104,7 @@ func (q *acceptQueue) dropFailed(c *Conn) {
 
 // queuesForAccept says whether the associations of the listener wait for Accept.
 func (l *Listener) queuesForAccept() bool {
-	return l.cfg.Upper == nil && l.cfg.socket == nil // an upper protocol accepts its own sessions
+	return l.cfg.NewUpper == nil && l.cfg.socket == nil // an upper protocol accepts its own sessions
 }
 
 // offerConn queues an established association for Accept, if it still has its place.

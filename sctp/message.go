@@ -273,7 +273,7 @@ func (i *RecvInfo) setFrom(r *assoc.Received, n int) {
 }
 
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
-func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
+func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	late := false
 	if !ready.isSet() && !c.expectsWrites.Load() { // it is set while there is anything
 		if c.t.manyAssocs.Load() {

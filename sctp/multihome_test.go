@@ -340,7 +340,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	go func() { _, err := s.WriteMsg(message(9), SendInfo{}); waits <- err }()
 	stacks := make([]byte, 1<<20)
 	until(t, "a writer for whom there is no room", func() bool {
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Signal).Wait("))
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*signal).Wait("))
 	})
 	server.Life.Store(1)
 	c := must.Get(clients[1].Dial(ctx, to, client))(t)

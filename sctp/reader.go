@@ -32,7 +32,7 @@ type receiver struct {
 	queue             rawio.Shard
 	poller            rawio.Poller            // nil: the queue is none
 	waiter            rawio.Waiter            // nil: the queue decides itself how its reader waits
-	waitSignal        *atomic.Pointer[Signal] // what else the reader waits for, while it may block; nil: nothing
+	waitSignal        *atomic.Pointer[signal] // what else the reader waits for, while it may block; nil: nothing
 	flushesOnWait     bool                    // for the coalescer: it flushes before it waits
 	runsSinceFlush    int                     // since it has sent behind a run
 	pollPolicy        *pollpolicy.Policy

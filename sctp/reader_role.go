@@ -23,7 +23,7 @@ type readerRole struct {
 	readMu       sync.Mutex             // held by the holder of the role, for Close
 	rx           receiver               // guarded by readMu, but for the pollPolicy
 	err          error                  // guarded by readMu: the link is good for nothing more
-	readerSignal atomic.Pointer[Signal] // of the goroutine that reads, while that may block
+	readerSignal atomic.Pointer[signal] // of the goroutine that reads, while that may block
 
 	handOverCh chan struct{} // the receive goroutine hands over the role
 	summonCh   chan struct{} // one token: it has to take the role

@@ -1,27 +1,27 @@
 package sctp
 
-// Signal is a token that makes a waiting goroutine look again. A goroutine that waits for it may
+// signal is a token that makes a waiting goroutine look again. A goroutine that waits for it may
 // read the link of its Transport meanwhile. Its methods may be called from several goroutines.
-type Signal struct {
+type signal struct {
 	t           *Transport
 	tokenCh     chan struct{}
 	waitEndedAt atomicTime // when Wait returned last
 }
 
 // newSignal returns a signal that is not set.
-func (t *Transport) newSignal() *Signal {
-	s := new(Signal)
+func (t *Transport) newSignal() *signal {
+	s := new(signal)
 	s.init(t)
 	return s
 }
 
-func (s *Signal) init(t *Transport) { s.t, s.tokenCh = t, make(chan struct{}, 1) }
+func (s *signal) init(t *Transport) { s.t, s.tokenCh = t, make(chan struct{}, 1) }
 
 // C has the token while the signal is set, for use in select.
-func (s *Signal) C() <-chan struct{} { return s.tokenCh }
+func (s *signal) C() <-chan struct{} { return s.tokenCh }
 
 // Set sets the signal, and wakes one goroutine that waits for it.
-func (s *Signal) Set() {
+func (s *signal) Set() {
 	if s.passOn() {
 		s.t.signalWakes.Add(1)
 	}
@@ -29,7 +29,7 @@ func (s *Signal) Set() {
 
 // passOn is Set by a goroutine that was woken itself, for the next one. It says whether the signal
 // was not set.
-func (s *Signal) passOn() bool {
+func (s *signal) passOn() bool {
 	select {
 	case s.tokenCh <- struct{}{}:
 	default:
@@ -44,15 +44,15 @@ func (s *Signal) passOn() bool {
 // Brings counts one of the things that the signal is set for. It is for one goroutine that serves
 // many associations. That goroutine is woken once, and as many answers are expected of it as things
 // have come.
-func (s *Signal) Brings() { s.t.signalRequests.Add(1) }
+func (s *signal) Brings() { s.t.signalRequests.Add(1) }
 
 // isSet says whether the signal is set. It may become set at once.
-func (s *Signal) isSet() bool { return len(s.tokenCh) > 0 }
+func (s *signal) isSet() bool { return len(s.tokenCh) > 0 }
 
 // Wait blocks until the signal is set, which it reports and undoes, or a channel is closed. A nil
 // channel never is. Code that closes one calls Layer.Rouse afterwards. No lock may be held: the
 // calling goroutine may have to receive packets of any association meanwhile.
-func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
+func (s *signal) Wait(a, b <-chan struct{}) (set bool) {
 	u := &s.t.readerRole
 	select {
 	case <-s.tokenCh:
@@ -87,7 +87,7 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 }
 
 // waitReading is Wait with the reader role.
-func (s *Signal) waitReading(a, b <-chan struct{}) (set bool, err error) {
+func (s *signal) waitReading(a, b <-chan struct{}) (set bool, err error) {
 	u := &s.t.readerRole
 	u.readMu.Lock()
 	defer u.readMu.Unlock()
@@ -107,7 +107,7 @@ func (s *Signal) waitReading(a, b <-chan struct{}) (set bool, err error) {
 	return set, err
 }
 
-// wakeLinkReader makes a goroutine in Signal.Wait look at its channels.
+// wakeLinkReader makes a goroutine in signal.Wait look at its channels.
 func (t *Transport) wakeLinkReader() {
 	if t.readerRole.readerSignal.Load() != nil {
 		t.readerRole.interrupter.Interrupt()

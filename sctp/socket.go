@@ -28,7 +28,7 @@ type Socket struct {
 	readOffset int                      // guarded by mu: octets of the first one already read
 	conns      map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
 
-	readable                    Signal
+	readable                    signal
 	readDeadline, writeDeadline deadline
 	closedCh                    chan struct{}
 	closeOnce                   sync.Once
@@ -81,7 +81,7 @@ func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 	if cfg != nil {
 		s.cfg = *cfg
 	}
-	s.cfg.Upper, s.cfg.RemoteAddrs, s.cfg.socket = nil, nil, s
+	s.cfg.NewUpper, s.cfg.RemoteAddrs, s.cfg.socket = nil, nil, s
 	l, err := t.Listen(port, &s.cfg)
 	if err != nil {
 		return nil, err

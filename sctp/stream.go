@@ -20,7 +20,7 @@ type Stream struct {
 	inbox   inbox      // owner of the association only
 	writeMu sync.Mutex // held by a Write: its octets stay together
 
-	readable                    Signal
+	readable                    signal
 	readDeadline, writeDeadline deadline // the latter of calls that wait for the writable of c
 }
 

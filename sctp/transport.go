@@ -67,8 +67,8 @@ type Transport struct {
 
 	timers         *timers
 	batchPool      sync.Pool     // *assoc.TxBatch
-	signalWakes    atomic.Uint64 // times that a Signal was set
-	signalRequests atomic.Uint64 // things to answer, see Signal.Brings
+	signalWakes    atomic.Uint64 // times that a signal was set
+	signalRequests atomic.Uint64 // things to answer, see signal.Brings
 	coalescer      coalescer
 	boundedWriter  *boundedWriter // nil: the link is prompt
 	readerRole     readerRole

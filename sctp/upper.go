@@ -6,70 +6,53 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/upper"
 )
 
-// What a protocol above SCTP needs, and a program does not, is in this file and [Signal].
+// Upper is for the protocol above this association. Programs have no use for it.
+func (c *Conn) Upper() upper.Association { return association{c} }
 
-// Upper is a protocol that takes an association over from the message API. It sees each DATA chunk
-// at arrival, supplies messages when they can be sent, and gets the association's events. The owner
-// of the association calls all methods but Settled, one at a time. Package ddpadapt is one.
-type Upper interface {
-	assoc.Placer
-	assoc.Source
-	// HandleEvent takes one event of the association.
-	HandleEvent(now rawio.Time, ev assoc.Event)
-	// HandleReceived takes the messages that the Placer left to ordinary delivery, and does what
-	// else packets have brought about. more says that it has stopped to let others run.
-	HandleReceived(now rawio.Time) (more bool)
-	// Settled is called after ownership was given up, with no lock held: the place to wake users.
-	Settled()
-}
+// Upper is for the protocol above the Transport. Programs have no use for it.
+func (t *Transport) Upper() upper.Transport { return layer{t} }
 
-// Core lets change read and set the options as package assoc has them.
-func (c *Config) Core(change func(*assoc.Config)) {
-	a := c.assocConfig()
-	change(a)
-	copyOptions(c, a)
-}
+// Upper is for protocols above SCTP. Programs have no use for it.
+func (c *Config) Upper() upper.Options { return options{c} }
 
-// Gate gives an upper-layer protocol locked access to the association of a Conn. Such a protocol
-// uses it by nothing else.
-type Gate struct{ c *Conn }
+// association is an upper.Association.
+type association struct{ c *Conn }
 
-// Gate returns that of the association.
-func (c *Conn) Gate() Gate { return Gate{c} }
+func (a association) Lock() (*assoc.Assoc, rawio.Time) { return a.c.lock() }
 
-// Lock makes the caller the owner of the association and returns its core and the time. Between
-// Lock and Unlock the core may be used freely; nothing in between may block.
-func (g Gate) Lock() (*assoc.Assoc, rawio.Time) { return g.c.lock() }
+func (a association) Unlock() { a.c.unlock() }
 
-// Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership
-// up.
-func (g Gate) Unlock() { g.c.unlock() }
+func (a association) UnlockAt(now rawio.Time) { a.c.unlockAsOf(now) }
 
-// UnlockAt is Unlock for a caller that has done so little since now that the clock need not be read
-// again.
-func (g Gate) UnlockAt(now rawio.Time) { g.c.unlockAsOf(now) }
+func (a association) Peek(look func(a *assoc.Assoc)) { a.c.peekAssoc(look) }
 
-// Peek calls look under the association lock, which it takes for that long only. look copies what
-// it wants to know, changes nothing and does not block.
-func (g Gate) Peek(look func(a *assoc.Assoc)) { g.c.peekAssoc(look) }
+// layer is an upper.Transport.
+type layer struct{ t *Transport }
 
-// Layer is a Transport for the protocol above it.
-type Layer struct{ t *Transport }
+func (l layer) NewSignal() upper.Signal { return l.t.newSignal() }
 
-// Layer returns that of the Transport.
-func (t *Transport) Layer() Layer { return Layer{t} }
+func (l layer) Rouse() { l.t.wakeLinkReader() }
 
-// NewSignal returns a signal that is not set.
-func (l Layer) NewSignal() *Signal { return l.t.newSignal() }
-
-// Rouse makes a goroutine in Signal.Wait look at its channels.
-func (l Layer) Rouse() { l.t.wakeLinkReader() }
-
-// Journal writes a line about a rare event to TransportConfig.Logger. It is not for use under a
-// Gate, and never per packet. remote, if it is valid, is the peer that the line is about. With no
-// Logger it does nothing. There are at most 100 lines in a second, 10 of them about one address.
-func (l Layer) Journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
+func (l layer) Journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
 	l.t.logLine(level, remote, msg, attrs...)
+}
+
+// options are upper.Options.
+type options struct{ c *Config }
+
+func (o options) Change(change func(*assoc.Config)) {
+	a := o.c.assocConfig()
+	change(a)
+	copyOptions(o.c, a)
+}
+
+func (o options) Complete() error {
+	a, err := o.c.assocConfig().Complete()
+	if err == nil {
+		copyOptions(o.c, &a)
+	}
+	return err
 }

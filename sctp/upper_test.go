@@ -10,10 +10,11 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/upper"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// above is an Upper that notes what is asked of it.
+// above is a protocol that notes what is asked of it.
 type above struct {
 	received int
 	settled  atomic.Int32
@@ -39,14 +40,14 @@ func (u *above) Settled()      { u.settled.Add(1) }
 func (u *above) Held() int     { return u.held }
 func (u *above) Steps() uint64 { return u.work }
 
-// An Upper looks once at what a turn has brought, and is told when its gate is open; its memory is
+// A protocol looks once at what a turn has brought, and is told when the lock is free; its memory is
 // its peer's, and its work the owner's.
 func TestUpperIsAskedOnceATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, u := newPair(t), new(above)
 		l := must.Get(p.b.Listen(0, quiet))(t)
 		c := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()),
-			&Config{DisablePMTUD: true, HeartbeatInterval: -1, Upper: func(*Conn, *assoc.Assoc) Upper { return u }}))(t)
+			&Config{DisablePMTUD: true, HeartbeatInterval: -1, NewUpper: func(*Conn, *assoc.Assoc) upper.Protocol { return u }}))(t)
 		synctest.Wait()
 		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)
 		for _, answers := range []uint64{0, 1} {

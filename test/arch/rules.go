@@ -41,6 +41,7 @@ var layers = [][]string{
 	{"sctp/qlog"},
 	{"sctp"},
 	{"sctp/endpoint"},
+	{"sctp/upper"},
 	{"sctp/assoc"},
 	{"sctp/internal/*", "sctp/cc"},
 	{"sctp/wire"},

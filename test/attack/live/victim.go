@@ -229,8 +229,8 @@ func (v *victim) holdGate(c *sctp.Conn) {
 	v.mu.Lock()
 	release := v.release
 	v.mu.Unlock()
-	c.Gate().Lock()
-	defer c.Gate().Unlock()
+	c.Upper().Lock()
+	defer c.Upper().Unlock()
 	v.held <- struct{}{}
 	<-release
 }
