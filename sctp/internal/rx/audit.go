@@ -227,7 +227,8 @@ func (r *Receiver) DumpState(now rawio.Time) string {
 		r.SackNow(), r.Deadline(), r.ackPolicy, r.hadGaps, r.underPressure, r.advertisedWindow, r.tracker.highTSN,
 		m.streams.numPlaceholders, m.outOfOrder.count, len(m.streams.due), s.numFreeMessages, m.byLastTSN.baseTSN,
 		m.byLastTSN.count, m.byLastTSN.endsAtBase != nil, m.byLastTSN.numSpare, m.byLastTSN.numPages,
-		m.partial.message != nil, s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets, s.freeListOctets, s.usedMemory)
+		m.partial.message != nil, s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets,
+		s.freeListOctets, s.usedMemory)
 }
 
 // Internals is what a model of the Receiver compares beside all that others see.

@@ -43,8 +43,8 @@ const (
 	maxBlockBits = 16 // 65536 octets
 )
 
-// memoryStore hands out messages, pieces, and the blocks that short user data is copied to. It takes
-// them back, keeps some for reuse, and counts what is in use.
+// memoryStore hands out messages, pieces, and the blocks that short user data is copied to. It
+// takes them back, keeps some for reuse, and counts what is in use.
 type memoryStore struct {
 	freeMessages    *Message
 	numFreeMessages int
@@ -64,8 +64,8 @@ type memoryStore struct {
 	inline          inlineMemory
 }
 
-// inlineMemory is room for one message of one short piece inside the store. Where few messages wait,
-// the next needs no memory elsewhere.
+// inlineMemory is room for one message of one short piece inside the store. Where few messages
+// wait, the next needs no memory elsewhere.
 type inlineMemory struct {
 	pieceUsed, messageUsed bool
 	piece                  piece // its data is copied to room

@@ -56,8 +56,8 @@ func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 // numSSNs is how many SSNs there are.
 const numSSNs = 1 << 16
 
-// outOfOrderMessages finds messages that wait for their SSN, by their order and their stream. It is a
-// digital search tree: a message lies on the way that the bits of its key describe, the lowest of
+// outOfOrderMessages finds messages that wait for their SSN, by their order and their stream. It is
+// a digital search tree: a message lies on the way that the bits of its key describe, the lowest of
 // the SSN first. No way is longer than a key has bits, whichever keys a peer chooses. The links are
 // part of the messages.
 type outOfOrderMessages struct {

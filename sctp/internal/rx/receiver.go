@@ -233,8 +233,8 @@ func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 // offered yet).
 func (r *Receiver) HasMissing() bool {
 	g := &r.reassembly
-	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.outOfOrder.count > g.streams.numPlaceholders &&
-		len(g.streams.due) == 0
+	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil ||
+		g.outOfOrder.count > g.streams.numPlaceholders && len(g.streams.due) == 0
 }
 
 // HasDups reports whether duplicates wait to be reported.
