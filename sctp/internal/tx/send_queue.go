@@ -62,12 +62,12 @@ func (q *sendQueue) peek() *Message {
 	return nil
 }
 
-// pick begins with the next message, and says whether there is one. Here and in peek, and nowhere
-// else, it is decided which comes next: a scheduler of streams has its place here.
-func (q *sendQueue) pick() bool {
-	if q.waiting.length == 0 {
-		return false
-	}
+// pick begins with the next message, and says whether there is one.
+func (q *sendQueue) pick() bool { return q.waiting.length > 0 && q.pickNext() }
+
+// pickNext is pick where there is one. Here and in peek, and nowhere else, it is decided which
+// comes next: a scheduler of streams has its place here.
+func (q *sendQueue) pickNext() bool {
 	q.waiting.pop(&q.current.msg)
 	q.waitingOctets -= q.current.msg.Len()
 	q.current.beginMessage(true)
