@@ -19,11 +19,11 @@ import (
 func (t *Transport) settled() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	used, own := t.memoryAccount.Used(), t.ownAccount.Drawn()
-	if used != own || len(t.orphanAccounts) > 0 || len(t.conns) > 0 || t.numUnderPressure.Load() != 0 {
+	used, own := t.memory.total.Used(), t.memory.own.Drawn()
+	if used != own || len(t.memory.orphans) > 0 || len(t.conns) > 0 || t.memory.numUnderPressure.Load() != 0 {
 		return fmt.Sprintf("%d octets are counted, %d of them of no peer; %d have ended and hold something, %d "+
 			"live, %d are squeezed",
-			used, own, len(t.orphanAccounts), len(t.conns), t.numUnderPressure.Load())
+			used, own, len(t.memory.orphans), len(t.conns), t.memory.numUnderPressure.Load())
 	}
 	return ""
 }
@@ -58,11 +58,11 @@ func TestBacklogIsTrimmedWithItsAssociation(t *testing.T) {
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	a.c.lock()
 	a.send(a.data(0, 0, 0, whole, 40_000))
-	check.That(t, a.c.assocLock.backlogAccount.Drawn() > 60_000, "%d octets wait", a.c.assocLock.backlogAccount.Drawn())
+	check.That(t, a.c.backlog.account.Drawn() > 60_000, "%d octets wait", a.c.backlog.account.Drawn())
 	a.c.unlock()
 	a.c.handleTimeout()
-	check.That(t, a.c.assocLock.backlogAccount.Drawn() <= 8192, "%d octets are counted with nothing left that waits",
-		a.c.assocLock.backlogAccount.Drawn())
+	check.That(t, a.c.backlog.account.Drawn() <= 8192, "%d octets are counted with nothing left that waits",
+		a.c.backlog.account.Drawn())
 	a.c.Abort("")
 }
 
@@ -117,7 +117,7 @@ func TestEveryAccountIsZeroWhenNothingIsLeft(t *testing.T) {
 					}
 				case 2: // a part of a message, or all
 					e.lock()
-					left := e.inbox.first() != nil
+					left := e.recv.inbox.first() != nil
 					e.unlock()
 					if left {
 						_, _, _ = e.ReadMsg(make([]byte, 1+rnd.IntN(3000)))

@@ -6,22 +6,13 @@ import (
 
 	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/sctp/internal/account"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 const (
-	// maxBacklogPackets and maxBacklogOctets bound the backlog of an association, and the memory
-	// that it keeps from other use. They hold the default window of rdma in packets of 1500 octets.
-	// These come while the kernel lets another thread run on the holder's processor. Beyond it
-	// packets are dropped, as a full NIC ring would drop them.
-	maxBacklogPackets = 12 << 10
-	maxBacklogOctets  = 24 << 20
-	// arenaOctets is the length of the buffers that short packets are copied to. So a packet of 40
-	// octets does not keep the 64 KiB that it came in. maxIdleArenas are kept for reuse.
-	arenaOctets   = 64 << 10
-	maxIdleArenas = 8
-	// maxSparePackets is the longest slice, in packets, that an association keeps for its backlog.
-	maxSparePackets = 4096
+	// lockYieldTries is how often a caller that waits for the lock yields the processor before it
+	// sleeps.
+	lockYieldTries = 4
 	// maxBatchesPerHold bounds the batches that the holder sends before it releases the lock for a
 	// moment.
 	maxBatchesPerHold = 16
@@ -30,202 +21,280 @@ const (
 	maxRoundsPerCaller = 3
 )
 
-// assocLock is the association lock: one goroutine at a time holds it and owns the association. The
-// receive goroutine never waits for it. When the lock is taken, it leaves its packets in the
-// backlog. The holder drains the backlog before and after it releases the lock, so no packet is
-// stranded.
+// assocLock is the association lock. One goroutine at a time holds it and owns the association. The
+// receive goroutine never waits for it: while it is held, packets go to the backlog. The holder
+// drains the backlog before and after it releases the lock, so no packet is stranded.
 //
 // The holder also writes to the link, although other designs forbid system calls under the lock.
 // What it sends points into user memory and records that only the holder may recycle. Only API
 // calls on the same association wait for the lock. docs/dev/locks.md has the reasoning.
+//
+// To take it:
+//
+//	lock                waits for it, and returns the core and the time
+//	acquireLock         waits for it, for callers that need no clock yet
+//	tryLock             takes it only if it is free: the reader of a link must not wait
+//	peekAssoc           calls a function that only looks, under the lock
+//
+// To release it:
+//
+//	unlock              sends what has become ready, and wakes waiters: right in every case
+//	unlockAt            unlock for callers that know the time
+//	unlockAfterRead     for callers that have only read: usually there is nothing to send
+//	unlockWithoutFlush  for callers after which there never is anything to send
+//	flushAndUnlock      for callers that serve several associations, and send coalesced packets last
+//	lockAndFlush        both at once, for a goroutine that goes on with what others have left
+//	releaseLock         opens the mutex and does nothing else: the caller is to lock it again
 type assocLock struct {
-	ownerMu    sync.Mutex   // ownership of the association and of everything marked "owner"
-	backlogLen atomic.Int32 // len(backlog), readable without backlogMu
-
-	memoryShort bool // of memory: nothing more is to wait
-	closed      bool // the association is no more
-
-	backlogMu      sync.Mutex       // guards all but ownerMu and backlogLen; a leaf lock
-	backlog        []rawio.Packet   // packets that arrived while the lock was taken
-	backlogOctets  int              // of memory that they keep
-	lastBuf        *rawio.Buf       // the buffer of the last of these octets
-	arena          *rawio.Buf       // where the next short packet is copied to; nil: there is none
-	arenaPool      *rawio.Pool      // of arenas
-	takenOctets    int              // octets that taken packets keep until recycleBacklog
-	spareSlice     []rawio.Packet   // the drained slice, kept for reuse
-	backlogAccount *account.Account // what all this keeps
-	assocAccount   *account.Account
+	mu    sync.Mutex
+	hold  lockHold  // see LongestHold
+	slice workSlice // what has been done since the lock was taken
 }
 
-// lockYieldTries is how often a caller that waits for the lock yields the processor before it
-// sleeps.
-const lockYieldTries = 4
+// lock makes the caller the owner of the association and returns its core and the time. Between
+// lock and unlock the core may be used freely. Nothing in between may block.
+func (c *Conn) lock() (*assoc.Assoc, rawio.Time) {
+	c.acquireLock()
+	return &c.core, c.t.now()
+}
+
+// acquireLock waits for the lock. It is for callers that need no clock yet.
+func (c *Conn) acquireLock() {
+	if !c.tryLockYielding() {
+		c.assocLock.mu.Lock()
+	}
+	c.assocLock.slice = workSlice{stepsAtCheck: c.workSteps()}
+	c.beginHold()
+}
 
 // tryLockYielding takes a lock that is free, or is soon. When packets come in bulk the reader holds
 // it for batch after batch, and releases it in between. If a caller slept until then, the runtime
 // would wake a thread for it on another processor. The caller, or the reader, would move there,
 // away from the cache that has the association. The peer on the same host wants that processor too.
 func (c *Conn) tryLockYielding() bool {
-	if c.assocLock.ownerMu.TryLock() {
+	if c.assocLock.mu.TryLock() {
 		return true
 	}
 	if t := c.t; !t.readsInKernel || t.readerRole.rx.pollPolicy.State() != pollpolicy.Bulk {
 		return false
 	}
 	for range lockYieldTries {
-		if c.t.yieldCPU(); c.assocLock.ownerMu.TryLock() {
+		if c.t.yieldCPU(); c.assocLock.mu.TryLock() {
 			return true
 		}
 	}
 	return false
 }
 
-// enqueueResult is what has become of a packet that was left to the holder of the lock.
-type enqueueResult uint8
+// tryLock takes the lock if it is free.
+func (c *Conn) tryLock() bool {
+	if !c.assocLock.mu.TryLock() {
+		return false
+	}
+	c.assocLock.slice = workSlice{stepsAtCheck: c.workSteps()}
+	c.beginHold()
+	return true
+}
+
+// releaseLock opens the mutex and does nothing else. The caller, or another goroutine that it
+// starts, takes the lock again.
+func (c *Conn) releaseLock() {
+	c.endHold()
+	c.assocLock.mu.Unlock()
+}
+
+// unlock sends what has become ready, hands on packets that arrived meanwhile and releases the
+// lock.
+func (c *Conn) unlock() { c.unlockAt(c.t.now()) }
+
+// unlockAt is unlock for a caller that has done so little since now that the clock need not be
+// read again.
+func (c *Conn) unlockAt(now rawio.Time) {
+	if c.flushAndUnlock(now) {
+		c.t.yieldAndSend()
+	}
+}
+
+// unlockAfterRead is unlock for a caller that has read, or has only looked. Usually nothing follows
+// from that, and looking for what does would take longer than the reading.
+func (c *Conn) unlockAfterRead(now rawio.Time) {
+	if c.memory.unchargedPackets > 0 || c.afterUnlock.tasks != 0 || c.end.closing || c.end.ended ||
+		c.memory.underPressure.Load() || c.observers.trace != nil || c.needsCharge() || c.core.SackDue(now) {
+		c.unlock()
+		return
+	}
+	c.unlockWithoutFlush()
+}
+
+// unlockWithoutFlush releases the lock for a caller that has nothing to send. It hands on what was
+// left to the holder meanwhile.
+func (c *Conn) unlockWithoutFlush() {
+	c.releaseLock()
+	if c.hasPendingWork() && c.tryLock() {
+		c.unlock()
+	}
+}
+
+// hasPendingWork says whether something was left to the holder, which may have looked before that.
+func (c *Conn) hasPendingWork() bool {
+	return c.backlog.count.Load() > 0 || c.coalescing.sackReleased.Load()
+}
+
+// lockAndFlush goes on with what others have left. A goroutine of its own calls it.
+func (c *Conn) lockAndFlush() {
+	c.acquireLock()
+	c.unlock()
+}
+
+// flushAndUnlock is unlockAt for a caller that serves several associations. It says whether the
+// caller has to send what the coalescer has.
+func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
+	for round := 0; ; round++ {
+		more := c.flushPending(now)
+		var events []TraceEvent
+		if c.observers.trace != nil {
+			c.traceChanges(now)
+			events = c.takeTraceEvents()
+		}
+		combined = combined || c.coalescing.mustSend
+		c.coalescing.mustSend, c.coalescing.withOthers = false, false
+		w, streams, entries, orphans := c.afterUnlock.tasks, (*[]*Stream)(nil), (*[]logEntry)(nil), []rawio.Packet(nil)
+		if c.afterUnlock.tasks = 0; w&taskDrainLists != 0 {
+			streams, entries = c.afterUnlock.streamsToWake, c.afterUnlock.logEntries
+			c.afterUnlock.streamsToWake, c.afterUnlock.logEntries = nil, nil
+		}
+		if w&taskRerouteOrphans != 0 {
+			orphans, c.afterUnlock.orphanedPackets = *c.afterUnlock.orphanedPackets, nil
+		}
+		if w&taskWakeWriters != 0 && c.send.writable.tokenCh == nil {
+			w &^= taskWakeWriters // no writer has ever waited
+		}
+		c.releaseLock()
+		if c.backlog.overflowed.Load() && c.backlog.overflowed.Swap(false) {
+			c.t.eventLog.logLimit(limitBacklog, c.t.stats.backlogDropped.Load())
+		}
+		for i := range events {
+			c.t.cfg.Tracer.Trace(&events[i])
+		}
+		if entries != nil {
+			c.writeLogEntries(*entries)
+		}
+		if orphans = append(orphans, c.runUnlockTasks(w, streams)...); len(orphans) > 0 {
+			c.t.redeliverPackets(c, orphans)
+		}
+		if !more && !c.hasPendingWork() || !c.tryLock() {
+			return combined // nothing left, or the next owner goes on with it
+		}
+		if round == maxRoundsPerCaller {
+			c.releaseLock()
+			go c.lockAndFlush()
+			return combined
+		}
+		now = c.t.now()
+	}
+}
+
+// unlockWork is what the holder has to do once the lock is released.
+type unlockWork struct {
+	tasks           unlockTask
+	streamsToWake   *[]*Stream                // streams that got messages since the lock was last released
+	spareWakeList   atomic.Pointer[[]*Stream] // an empty list for streamsToWake
+	logEntries      *[]logEntry               // for the event log
+	orphanedPackets *[]rawio.Packet           // packets that came behind the end, see orphanBacklog
+}
+
+// unlockTask is a set of things to do once the lock is released.
+type unlockTask uint16
 
 const (
-	enqueueOK     enqueueResult = iota
-	enqueueFull                 // there was no room, and it is released
-	enqueueClosed               // the association is over: the packet stays the caller's
+	taskWakeReaders unlockTask = 1 << iota
+	taskWakeWriters
+	taskAnnounceUp
+	taskForgetConn
+	taskRefreshIndex
+	taskNotifyEvents
+	taskCloseAccount
+	taskWakeSocket // messages wait in socket
+	taskDrainLists // afterUnlock.streamsToWake or entries are not empty
+	taskRerouteOrphans
 )
 
-// enqueuePacket leaves a packet to the holder of the lock and takes over its buffer.
-func (g *assocLock) enqueuePacket(p *rawio.Packet) enqueueResult {
-	g.backlogMu.Lock()
-	if g.closed {
-		g.backlogMu.Unlock()
-		return enqueueClosed
+// runUnlockTasks does what must not be done under the lock. It wakes all that wait. Readers and
+// writers come last, as they may ask for what else has happened. It returns the rest of the backlog
+// of an association that is no more.
+func (c *Conn) runUnlockTasks(w unlockTask, streams *[]*Stream) (left []rawio.Packet) {
+	var next *rawio.Packet
+	if w&taskNotifyEvents != 0 {
+		sendToken(c.observers.events.arrivedCh)
 	}
-	keeps := g.addedOctets(p)
-	if len(g.backlog) >= maxBacklogPackets || keeps > maxBacklogOctets-g.backlogOctets || g.memoryShort &&
-		g.updateMemoryShort() {
-		g.backlogMu.Unlock()
-		p.Release()
-		return enqueueFull
+	if w&taskRefreshIndex != 0 {
+		c.t.refreshIndex(c)
 	}
-	if isSparse(p) {
-		g.copyToArena(p)
+	if w&taskAnnounceUp != 0 && c.lifecycle.claimAnnouncement() {
+		c.announceUp()
 	}
-	g.backlog = append(g.backlog, *p)
-	g.backlogOctets += keeps
-	g.lastBuf = p.Buf
-	g.chargeBacklog()
-	g.backlogLen.Store(int32(len(g.backlog)))
-	g.backlogMu.Unlock()
-	p.Buf, p.Data = nil, nil
-	return enqueueOK
-}
-
-// isSparse says whether a packet is only a small part of its buffer, which it would keep from other
-// use.
-func isSparse(p *rawio.Packet) bool {
-	return p.Buf != nil && max(len(p.Data), p.Buf.Filled) < len(p.Buf.B)/2
-}
-
-// addedOctets returns how many more octets a waiting packet keeps from other use. These are the
-// octets of its buffer, which may hold one packet or many. Called with backlogMu held.
-func (g *assocLock) addedOctets(p *rawio.Packet) int {
-	switch {
-	case p.Buf == nil:
-		return len(p.Data)
-	case p.Buf == g.lastBuf:
-		return 0
-	case !isSparse(p):
-		return len(p.Buf.B)
-	case g.arena == nil || len(p.Data) > len(g.arena.B)-g.arena.Filled:
-		return arenaOctets
+	if c.upper.protocol != nil {
+		c.upper.protocol.Settled()
 	}
-	return 0
-}
-
-// copyToArena moves a packet to the arena. Called with backlogMu held.
-func (g *assocLock) copyToArena(p *rawio.Packet) {
-	if g.arena != nil && len(p.Data) > len(g.arena.B)-g.arena.Filled {
-		g.dropArena()
+	if w&taskForgetConn != 0 {
+		next = c.t.forgetConn(c)
+		if c.recv.socket != nil {
+			c.recv.socket.removeConn(c)
+		}
+		c.lifecycle.markEnded()
+		c.t.wakeLinkReader()
 	}
-	if g.arena == nil {
-		g.arena = g.arenaPool.Get()
+	if w&taskCloseAccount != 0 {
+		left = c.t.closeAccount(c)
+		if c.origin.listener != nil && c.end.err != assoc.ErrShutdown {
+			c.origin.listener.dropFailed(c)
+		}
 	}
-	b := g.arena
-	at := b.Filled
-	b.Filled += copy(b.B[at:], p.Data)
-	b.Retain()
-	p.Release()
-	p.Buf, p.Data = b, b.B[at:b.Filled:b.Filled]
-}
-
-// dropArena releases the lock's own reference to the arena. Called with backlogMu held.
-func (g *assocLock) dropArena() {
-	if g.arena != nil {
-		g.arena.Release()
-		g.arena = nil
+	if next != nil { // before what has come behind it
+		c.t.redeliverPackets(c, []rawio.Packet{*next})
 	}
-}
-
-// chargeBacklog counts what waits. Called with backlogMu held.
-func (g *assocLock) chargeBacklog() {
-	if g.backlogAccount.Charge(g.heldOctets()) {
-		g.updateMemoryShort()
+	if streams != nil {
+		for _, s := range *streams {
+			s.readable.Set()
+		}
+		clear(*streams)
+		*streams = (*streams)[:0]
+		c.afterUnlock.spareWakeList.Store(streams)
 	}
-}
-
-// trimAccount counts no more than is kept.
-func (g *assocLock) trimAccount() {
-	g.backlogMu.Lock()
-	defer g.backlogMu.Unlock()
-	if !g.closed {
-		g.backlogAccount.Trim(g.heldOctets())
+	if w&taskWakeReaders != 0 {
+		c.recv.readable.Set()
 	}
-}
-
-// heldOctets returns the octets of memory that it keeps. Called with backlogMu held.
-func (g *assocLock) heldOctets() int {
-	return g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
-}
-
-// updateMemoryShort notes and says whether memory is short and the association has more than its
-// share. Called with backlogMu held.
-func (g *assocLock) updateMemoryShort() bool {
-	g.memoryShort = g.assocAccount != nil &&
-		g.backlogAccount.ExceedsShare(g.backlogAccount.Drawn()+g.assocAccount.Drawn())
-	return g.memoryShort
-}
-
-// closeBacklog gives up what there is, for good, as the association is no more. It returns the
-// packets that wait.
-func (g *assocLock) closeBacklog() (left []rawio.Packet) {
-	g.backlogMu.Lock()
-	defer g.backlogMu.Unlock()
-	g.closed = true
-	left = g.backlog
-	g.backlog, g.spareSlice, g.lastBuf = nil, nil, nil
-	g.dropArena()
-	g.backlogLen.Store(0)
-	g.backlogAccount.Trim(0)
+	if w&taskWakeSocket != 0 {
+		c.recv.socket.readable.Set()
+	}
+	if w&taskWakeWriters != 0 {
+		c.send.writable.Set()
+	}
 	return left
 }
 
-// takeBacklog returns the backlog. The caller gives the slice back with recycleBacklog.
-func (g *assocLock) takeBacklog() []rawio.Packet {
-	g.backlogMu.Lock()
-	b := g.backlog
-	g.backlog, g.spareSlice, g.backlogOctets, g.takenOctets, g.lastBuf = g.spareSlice[:0], nil, 0,
-		g.takenOctets+g.backlogOctets, nil
-	g.dropArena()
-	g.backlogLen.Store(0)
-	g.backlogMu.Unlock()
-	return b
+// announceUp wakes the goroutines that wait for the association to be established.
+func (c *Conn) announceUp() {
+	switch {
+	case c.recv.socket != nil:
+		c.recv.socket.addConn(c)
+	case c.origin.listener != nil:
+		c.origin.listener.offerConn(c)
+	}
+	c.lifecycle.markUp()
 }
 
-func (g *assocLock) recycleBacklog(b []rawio.Packet) {
-	clear(b)
-	g.backlogMu.Lock()
-	g.takenOctets = 0
-	if cap(b) <= maxSparePackets {
-		g.spareSlice = b[:0]
+// wakeAll makes runUnlockTasks wake all readers and writers. Owner only.
+func (c *Conn) wakeAll() {
+	c.afterUnlock.tasks |= taskWakeReaders | taskWakeWriters
+	for _, s := range c.recv.streams { // in whatever order
+		c.afterUnlock.wakeStream(s)
 	}
-	if !g.closed {
-		g.chargeBacklog()
+}
+
+func sendToken(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
-	g.backlogMu.Unlock()
 }

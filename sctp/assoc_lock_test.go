@@ -29,24 +29,24 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 		{"octets", 1 << 16, maxBacklogOctets >> 16},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g := assocLock{backlogAccount: new(account.Account)}
+			g := backlog{account: new(account.Account)}
 			data := make([]byte, row.size)
 			for round := range 2 {
 				for i := range row.fit {
-					must.That(t, g.enqueuePacket(&rawio.Packet{Data: data}) == enqueueOK,
+					must.That(t, g.enqueue(&rawio.Packet{Data: data}) == enqueueOK,
 						"round %d: packet %d of %d finds no room", round, i, row.fit)
 				}
 				buf := rawio.NewBuf(data)
 				buf.Retain()
-				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data, Buf: buf}) == enqueueFull,
+				check.That(t, g.enqueue(&rawio.Packet{Data: data, Buf: buf}) == enqueueFull,
 					"round %d: room for more than %d", round, row.fit)
-				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data[:1]}) == enqueueFull,
+				check.That(t, g.enqueue(&rawio.Packet{Data: data[:1]}) == enqueueFull,
 					"round %d: room for one octet more", round)
 				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
-				b := g.takeBacklog()
-				check.That(t, len(b) == row.fit && g.backlogLen.Load() == 0 && g.takenOctets == row.fit*row.size,
-					"round %d: %d taken with %d octets, %d wait", round, len(b), g.takenOctets, g.backlogLen.Load())
-				g.recycleBacklog(b)
+				b := g.take()
+				check.That(t, len(b) == row.fit && g.count.Load() == 0 && g.takenOctets == row.fit*row.size,
+					"round %d: %d taken with %d octets, %d wait", round, len(b), g.takenOctets, g.count.Load())
+				g.recycle(b)
 			}
 			check.That(t, cap(g.spareSlice) <= maxSparePackets, "room for %d packets is kept, want %d at most",
 				cap(g.spareSlice), maxSparePackets)
@@ -57,8 +57,8 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 // What waits counts as much as it keeps from other use: a whole buffer, once; and a short packet
 // that lies alone in a long one its part of another buffer, as it is copied.
 func TestBacklogCountsWhatItKeeps(t *testing.T) {
-	g := assocLock{arenaPool: rawio.NewPool(arenaOctets, 1), backlogAccount: new(account.Account)}
-	defer g.closeBacklog()
+	g := backlog{arenaPool: rawio.NewPool(arenaOctets, 1), account: new(account.Account)}
+	defer g.close()
 	var buf *rawio.Buf
 	var sum int
 	for i, row := range []struct {
@@ -76,7 +76,7 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		{1, 1000, 1, 0, true},
 		{600, -1, 0, 600, false}, // no buffer
 	} {
-		before := g.backlogOctets
+		before := g.octets
 		p := rawio.Packet{Data: make([]byte, row.data)}
 		if row.octets > 0 {
 			buf = rawio.NewBuf(make([]byte, row.octets))
@@ -92,22 +92,22 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		}
 		refs := buf.Refs()
 		want := slices.Repeat([]byte{byte(i + 1)}, row.data)
-		check.That(t, g.enqueuePacket(&p) == enqueueOK && p.Data == nil && g.backlogOctets-before == row.keeps &&
+		check.That(t, g.enqueue(&p) == enqueueOK && p.Data == nil && g.octets-before == row.keeps &&
 			row.copied == (buf.Refs() == refs-1),
-			"packet %d: %d octets, %d references", i, g.backlogOctets-before, buf.Refs())
+			"packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
 		clear(buf.B)
-		check.That(t, !row.copied || bytes.Equal(g.backlog[i].Data, want), "packet %d has been changed", i)
+		check.That(t, !row.copied || bytes.Equal(g.packets[i].Data, want), "packet %d has been changed", i)
 		sum += row.keeps
 	}
-	b := g.takeBacklog()
-	check.That(t, len(b) == 9 && g.takenOctets == sum && g.backlogOctets == 0 && g.arena == nil,
-		"%d packets taken with %d octets, %d are left", len(b), g.takenOctets, g.backlogOctets)
+	b := g.take()
+	check.That(t, len(b) == 9 && g.takenOctets == sum && g.octets == 0 && g.arena == nil,
+		"%d packets taken with %d octets, %d are left", len(b), g.takenOctets, g.octets)
 	for i := range b {
 		b[i].Release()
 	}
 	for n, want := range map[int]bool{maxSparePackets: true, maxSparePackets + 1: false} {
 		g.spareSlice = nil
-		g.recycleBacklog(make([]rawio.Packet, 0, n))
+		g.recycle(make([]rawio.Packet, 0, n))
 		check.That(t, (g.spareSlice != nil) == want && g.takenOctets == 0, "room for %d packets is kept: %v", n, !want)
 	}
 }
@@ -117,11 +117,11 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 func TestBacklogWhileMemoryIsShort(t *testing.T) {
 	total, host := account.NewTotal(1<<20), netip.MustParseAddr("10.0.1.1")
 	var owner, other account.Account
-	g := assocLock{assocAccount: &owner, backlogAccount: new(account.Account)}
-	defer g.closeBacklog()
+	g := backlog{assocAccount: &owner, account: new(account.Account)}
+	defer g.close()
 	total.Open(&owner, host)
 	total.Open(&other, host)
-	owner.Share(g.backlogAccount)
+	owner.Share(g.account)
 	owner.Charge(2 * account.Quantum)
 	for i, step := range []struct {
 		others, octets int
@@ -135,7 +135,7 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 		{4, 100, false},
 	} {
 		other.Trim(step.others * account.Quantum)
-		check.That(t, (g.enqueuePacket(&rawio.Packet{Data: make([]byte, step.octets)}) == enqueueOK) == step.want,
+		check.That(t, (g.enqueue(&rawio.Packet{Data: make([]byte, step.octets)}) == enqueueOK) == step.want,
 			"step %d: room %v", i, !step.want)
 	}
 }
@@ -144,46 +144,46 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 func TestBacklogCountsAllItsMemory(t *testing.T) {
 	total := account.NewTotal(1 << 30)
 	var owner account.Account
-	g := assocLock{assocAccount: &owner, backlogAccount: new(account.Account)}
+	g := backlog{assocAccount: &owner, account: new(account.Account)}
 	total.Open(&owner, netip.MustParseAddr("10.0.1.1"))
-	owner.Share(g.backlogAccount)
+	owner.Share(g.account)
 	buf := rawio.NewBuf(make([]byte, 64<<10))
 	post := func(times int) {
 		for range times {
-			g.enqueuePacket(&rawio.Packet{Data: buf.B[:1]})
+			g.enqueue(&rawio.Packet{Data: buf.B[:1]})
 		}
-		held := g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
+		held := g.octets + g.takenOctets + (cap(g.packets)+cap(g.spareSlice))*packetOctets
 		want := (held + account.Quantum - 1) / account.Quantum * account.Quantum
-		check.That(t, g.backlogAccount.Drawn() == int64(want), "%d octets are counted, not %d",
-			g.backlogAccount.Drawn(), want)
+		check.That(t, g.account.Drawn() == int64(want), "%d octets are counted, not %d",
+			g.account.Drawn(), want)
 	}
 	for range 4 {
-		g.backlogOctets += 64 << 10 // as if a buffer waited
+		g.octets += 64 << 10 // as if a buffer waited
 		post(1)
 	}
-	b := g.takeBacklog()
-	g.backlogOctets += 64 << 10
+	b := g.take()
+	g.octets += 64 << 10
 	post(1)
-	g.recycleBacklog(b)
+	g.recycle(b)
 	post(3000)
-	g.recycleBacklog(g.takeBacklog())
+	g.recycle(g.take())
 	post(2500)
 	for range 2 {
 		buf.Retain()
-		g.enqueuePacket(&rawio.Packet{Data: buf.B, Buf: buf})
+		g.enqueue(&rawio.Packet{Data: buf.B, Buf: buf})
 	}
-	b = g.takeBacklog()
+	b = g.take()
 	b[len(b)-1].Release()
 	b[len(b)-2].Release()
 	buf.Retain()
-	g.enqueuePacket(&rawio.Packet{Data: buf.B, Buf: buf})
-	rawio.ReleaseAll(g.closeBacklog())
-	g.recycleBacklog(b)
-	left := g.backlogAccount.Drawn()
-	check.That(t, left == 0 && g.backlog == nil && g.backlogLen.Load() == 0 &&
-		g.enqueuePacket(&rawio.Packet{Data: buf.B}) == enqueueClosed && g.backlogAccount.Drawn() == 0 &&
+	g.enqueue(&rawio.Packet{Data: buf.B, Buf: buf})
+	rawio.ReleaseAll(g.close())
+	g.recycle(b)
+	left := g.account.Drawn()
+	check.That(t, left == 0 && g.packets == nil && g.count.Load() == 0 &&
+		g.enqueue(&rawio.Packet{Data: buf.B}) == enqueueClosed && g.account.Drawn() == 0 &&
 		buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left,
-		g.backlogLen.Load(), buf.Refs())
+		g.count.Load(), buf.Refs())
 }
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that
@@ -209,7 +209,7 @@ func behindCeaseless(t *testing.T, left int, takes time.Duration) (*ceaseless, *
 	s.lock()
 	link.c = s
 	first := link.p
-	s.assocLock.enqueuePacket(&first)
+	s.backlog.enqueue(&first)
 	return link, s
 }
 
@@ -227,7 +227,7 @@ func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
 			<-l.over
 		}
 		q := l.p
-		l.c.assocLock.enqueuePacket(&q)
+		l.c.backlog.enqueue(&q)
 	}
 	return l.Link.WriteBatch(pkts)
 }
@@ -298,19 +298,19 @@ func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 		_, now := s.lock()
 		must.Do(c.WriteMsg(msg, SendInfo{}))(t)
 		until(t, "the message comes", func() bool {
-			s.assocLock.backlogMu.Lock()
-			defer s.assocLock.backlogMu.Unlock()
-			return slices.ContainsFunc(s.assocLock.backlog, func(p rawio.Packet) bool {
+			s.backlog.mu.Lock()
+			defer s.backlog.mu.Unlock()
+			return slices.ContainsFunc(s.backlog.packets, func(p rawio.Packet) bool {
 				return bytes.Contains(p.Data, msg)
 			})
 		})
 		if handled {
 			s.drainBacklog(now)
-			s.t.transmitBatch(now, &s.a) // the SACK
+			s.t.transmitBatch(now, &s.core) // the SACK
 		}
 		s.unlockAfterRead(now)
 		s.lock()
-		check.That(t, s.inbox.first() != nil, "handled %v: the message is not passed on", handled)
+		check.That(t, s.recv.inbox.first() != nil, "handled %v: the message is not passed on", handled)
 		s.unlock()
 	}
 }

@@ -95,7 +95,7 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 		for ended.Load() <= i {
 			runtime.Gosched()
 		}
-		must.Equal(t, "packets that wait for nobody", s.assocLock.backlogLen.Load(), 0)
+		must.Equal(t, "packets that wait for nobody", s.backlog.count.Load(), 0)
 	}
 }
 
@@ -104,20 +104,20 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	_, s := newPair(t).connect(t, quiet, quiet)
 	p := heartbeat(s, "x")
-	s.assocLock.ownerMu.Lock()
-	s.assocLock.backlogMu.Lock() // holds the packet back
+	s.assocLock.mu.Lock()
+	s.backlog.mu.Lock() // holds the packet back
 	owner := make(chan bool)
 	go func() { owner <- owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{p}, false)) }()
 	stacks := make([]byte, 1<<20)
 	until(t, "the packet", func() bool {
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*assocLock).enqueuePacket("))
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*backlog).enqueue("))
 	})
-	s.assocLock.ownerMu.Unlock()
-	s.assocLock.backlogMu.Unlock()
+	s.assocLock.mu.Unlock()
+	s.backlog.mu.Unlock()
 	if <-owner {
 		s.unlock()
 	}
-	check.Equal(t, "packets that wait for nobody", s.assocLock.backlogLen.Load(), 0)
+	check.Equal(t, "packets that wait for nobody", s.backlog.count.Load(), 0)
 }
 
 // answers is a link that notes the info of the HEARTBEAT ACKs sent.
@@ -154,10 +154,10 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	_, s := p.connect(t, quiet, quiet)
 	for _, late := range []bool{false, true} {
 		first, second := heartbeat(s, "first"), heartbeat(s, "second")
-		s.assocLock.enqueuePacket(&first)
+		s.backlog.enqueue(&first)
 		s.lock()
 		if late { // its slice is over
-			s.workSlice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck,
+			s.assocLock.slice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck,
 				beganAt: s.t.now().Add(-sliceTime)}
 		}
 		must.That(t, owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{second}, true)), "the owner owns it no more")
@@ -167,8 +167,8 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 		link.list = nil
 		link.mu.Unlock()
 	}
-	n := cap(s.assocLock.spareSlice)
-	check.That(t, n > 0 && !slices.ContainsFunc(s.assocLock.spareSlice[:n],
+	n := cap(s.backlog.spareSlice)
+	check.That(t, n > 0 && !slices.ContainsFunc(s.backlog.spareSlice[:n],
 		func(p rawio.Packet) bool { return p.Data != nil }), "no room for packets is kept, or it keeps packets: %d", n)
 }
 
@@ -281,7 +281,7 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 		a.send(list...)
 	}
 	more := a.c.flushPending(now)
-	check.That(t, more && len(a.c.backlogRest) != 0, "more: %v, %d packets are left", more, len(a.c.backlogRest))
+	check.That(t, more && len(a.c.backlog.rest()) != 0, "more: %v, %d packets are left", more, len(a.c.backlog.rest()))
 	a.send(a.data(0, 0, packets*each, whole, 2))
 	a.c.unlock()
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -299,7 +299,7 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 		c, _ := newPair(t).connect(t, quiet, quiet)
 		w := new(above)
 		c.lock()
-		c.stepCounter = w
+		c.upper.stepCounter = w
 		for i, row := range []struct {
 			steps uint64
 			wait  time.Duration
@@ -329,34 +329,34 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
 		began := func(ago time.Duration) {
-			s.workSlice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck, beganAt: s.t.now().Add(-ago)}
+			s.assocLock.slice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck, beganAt: s.t.now().Add(-ago)}
 		}
 		time.Sleep(time.Second)
 		s.lock()
 		must.Do(c.WriteMsg([]byte("message"), SendInfo{}))(t)
-		until(t, "its arrival", func() bool { return s.assocLock.backlogLen.Load() > 0 })
+		until(t, "its arrival", func() bool { return s.backlog.count.Load() > 0 })
 		began(sliceTime / 2)
 		any := s.drainBacklog(s.t.now())
-		check.That(t, any && len(s.backlogRest) == 1, "packets in the other half: %v, %d are left", any,
-			len(s.backlogRest))
+		check.That(t, any && len(s.backlog.rest()) == 1, "packets in the other half: %v, %d are left", any,
+			len(s.backlog.rest()))
 		began(sliceTime/2 - 1)
 		any = s.drainBacklog(s.t.now())
-		check.That(t, any && s.backlogRest == nil && s.backlogTaken == nil,
-			"packets in their half: %v, %d are left, or their memory", any, len(s.backlogRest))
+		check.That(t, any && len(s.backlog.rest()) == 0 && s.backlog.taken == nil,
+			"packets in their half: %v, %d are left, or their memory", any, len(s.backlog.rest()))
 		began(sliceTime)
 		more := s.flushPending(s.t.now())
-		check.That(t, more && s.inbox.first() == nil, "a message when the slice is over, more: %v", more)
+		check.That(t, more && s.recv.inbox.first() == nil, "a message when the slice is over, more: %v", more)
 		began(sliceTime - 1)
 		left := s.distributeMessages()
-		check.That(t, !left && s.inbox.first() != nil, "no message before it is over, more: %v", left)
+		check.That(t, !left && s.recv.inbox.first() != nil, "no message before it is over, more: %v", left)
 		must.Do(c.WriteMsg([]byte("the last"), SendInfo{}))(t)
 		c.Abort("the end")
-		until(t, "both", func() bool { return s.assocLock.backlogLen.Load() > 1 })
+		until(t, "both", func() bool { return s.backlog.count.Load() > 1 })
 		began(sliceTime/2 - 1)
 		s.drainBacklog(s.t.now())
 		began(sliceTime)
 		more = s.flushPending(s.t.now())
-		check.That(t, more && s.err == nil, "the end is told before the last message: %v", s.err)
+		check.That(t, more && s.end.err == nil, "the end is told before the last message: %v", s.end.err)
 		s.unlock()
 		buf := make([]byte, 20)
 		for _, want := range []string{"message", "the last"} {
@@ -390,7 +390,7 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 			r.pkts[i] = heartbeat(s, info)
 		}
 		s.lock()
-		s.stepCounter = new(lazy)
+		s.upper.stepCounter = new(lazy)
 		s.unlock()
 		r.dispatchBatch(len(want))
 		check.That(t, r.lastConn == nil && !r.holdsLock && r.conns == [rxBatchPackets]*Conn{}, "it stays")
@@ -400,7 +400,7 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 		s.lock()
 		// nobody sleeps with the gate any more: who waits for that meanwhile would keep time from
 		// passing
-		s.stepCounter = nil
+		s.upper.stepCounter = nil
 		s.unlock()
 	})
 }

@@ -192,8 +192,8 @@ func TestCloseWaitsForLateCalls(t *testing.T) {
 func TestPromptLinksHaveNoOutlet(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	p := joinPair(t, la, lb, &dam{Link: la}, lb)
-	check.That(t, p.a.boundedWriter != nil && p.b.boundedWriter == nil, "outlets: %v and %v",
-		p.a.boundedWriter != nil, p.b.boundedWriter != nil)
+	check.That(t, p.a.writer.bounded != nil && p.b.writer.bounded == nil, "outlets: %v and %v",
+		p.a.writer.bounded != nil, p.b.writer.bounded != nil)
 }
 
 // An outlet allocates once for a batch, for the goroutine, and nothing for a packet.

@@ -159,12 +159,21 @@ func (o *coalescer) flushBatch() {
 	o.mu.Unlock()
 }
 
+// coalescing is what goes out of an association together with packets of others. Owner only, but
+// for sackReleased.
+type coalescing struct {
+	mustSend     bool        // its packets wait in the coalescer, and the owner has to flush it
+	withOthers   bool        // others are being served with it, and what they send may go together
+	sackReleased atomic.Bool // a SACK that was held back may go
+	batch        uint64      // the last batch of the coalescer that has packets of it
+}
+
 // tryCoalesce leaves the packets of b, an association's, to the coalescer if they suit it. Called
 // by the holder of the lock.
 func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
-	c := a.Owner.(*Conn)
+	c := connOf(a)
 	if len(b.Pkts) > maxCoalescedPackets || b.Octets() > maxCoalescedOctets || a.State() != assoc.Established ||
-		!c.servedWithOthers && !t.repliesExpected() {
+		!c.coalescing.withOthers && !t.repliesExpected() {
 		return false
 	}
 	number, yours := t.coalescer.tryAdd(b.Pkts, b.Octets())
@@ -174,7 +183,7 @@ func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 			return false
 		}
 	}
-	c.mustSendCoalesced, c.coalescedBatch = c.mustSendCoalesced || yours, number
+	c.coalescing.mustSend, c.coalescing.batch = c.coalescing.mustSend || yours, number
 	b.Reset()
 	return true
 }
@@ -188,7 +197,7 @@ func (t *Transport) repliesExpected() bool {
 func (t *Transport) sendCoalesced() { t.coalescer.sendPending() }
 
 // awaitCoalesced sends the packets of an association that the coalescer has, before what follows.
-func (t *Transport) awaitCoalesced(c *Conn) { t.coalescer.awaitSent(c.coalescedBatch) }
+func (t *Transport) awaitCoalesced(c *Conn) { t.coalescer.awaitSent(c.coalescing.batch) }
 
 func (t *Transport) writeCoalesced(pkts []rawio.Packet) { t.writePackets(0, pkts, nil) }
 

@@ -231,10 +231,10 @@ func testCombined(t *testing.T) {
 		}
 		p.a.coalescer.flushThreshold.Store(row.enough)
 		b := ready(to, row.packets, row.size)
-		c.mustSendCoalesced = false
+		c.coalescing.mustSend = false
 		check.Equal(t, row.name, p.a.tryCoalesce(b, a), row.want)
-		check.That(t, (len(b.Pkts) == 0) == row.want && c.mustSendCoalesced == (row.name == "two of many"),
-			"%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.mustSendCoalesced)
+		check.That(t, (len(b.Pkts) == 0) == row.want && c.coalescing.mustSend == (row.name == "two of many"),
+			"%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.coalescing.mustSend)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 		a, _ := c.lock()
 		to := a.PathStats(0)
 		leave := func() bool {
-			c.servedWithOthers = true
+			c.coalescing.withOthers = true
 			return p.a.tryCoalesce(ready(to, 1, 40), a)
 		}
 		full()
@@ -308,7 +308,7 @@ func TestHeartbeatsGoTogether(t *testing.T) {
 		}
 		for _, c := range p.a.liveConns() {
 			c.lock()
-			check.That(t, !c.servedWithOthers, "what an association sends by itself later is left to others")
+			check.That(t, !c.coalescing.withOthers, "what an association sends by itself later is left to others")
 			c.unlock()
 		}
 	})

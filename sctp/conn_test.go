@@ -105,10 +105,10 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		c, _ := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, Events: 9}, quiet)
 		tokens := func() (set [3]bool) {
 			var events chan struct{}
-			if c.eventQueue != nil {
-				events = c.eventQueue.arrivedCh
+			if c.observers.events != nil {
+				events = c.observers.events.arrivedCh
 			}
-			for i, ch := range []<-chan struct{}{c.readable.C(), c.writable.C(), events} {
+			for i, ch := range []<-chan struct{}{c.recv.readable.C(), c.send.writable.C(), events} {
 				select {
 				case <-ch:
 					set[i] = true
@@ -120,13 +120,13 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		synctest.Wait()
 		c.lock()
 		w := new(waitingWriter)
-		c.queueWriter(w)
-		c.unqueueWriter(w)
+		c.send.queueWriter(w, c.t)
+		c.send.unqueueWriter(w)
 		c.unlock()
 		tokens()
 		for i, w := range []unlockTask{taskWakeReaders, taskWakeWriters, taskNotifyEvents} {
 			c.lock()
-			c.afterUnlock = w
+			c.afterUnlock.tasks = w
 			c.unlock()
 			want := [3]bool{}
 			want[i] = true
@@ -138,12 +138,12 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		check.That(t, !c.flushAndUnlock(c.t.now()), "who has sent nothing together with others is to send that")
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // has not waited, nor do others
 		check.Fails(c.WriteMsg([]byte("x"), SendInfo{Dest: addrsA[1].Addr()}))(t, "to nowhere", assoc.ErrNoPath)
-		check.That(t, !tokens()[1] && c.numWriters == 0, "who writes wakes others that do not wait")
+		check.That(t, !tokens()[1] && c.send.firstWriter == nil, "who writes wakes others that do not wait")
 		d := &deadline{t: c.t}
 		d.set(time.Now())
-		c.readable.Set()
+		c.recv.readable.Set()
 		for _, want := range []bool{false, true} { // what has come goes before a deadline
-			check.Equal(t, "late", d.wait(&c.readable), want)
+			check.Equal(t, "late", d.wait(&c.recv.readable), want)
 		}
 		c, s := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, SendBuffer: 3000}, quiet)
 		s.lock() // it acknowledges nothing
@@ -154,7 +154,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		must.OK(t, <-write)
 		check.That(t, !tokens()[1], "who has waited, and leaves no room for several messages, wakes others")
 		c.Abort("")
-		check.Equal(t, "late at the end", c.readDeadline.wait(&c.readable), false)
+		check.Equal(t, "late at the end", c.recv.deadline.wait(&c.recv.readable), false)
 	})
 }
 
@@ -168,17 +168,17 @@ func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 		for _, left := range []bool{false, true} {
 			read := blocked(func() error { _, _, err := s.ReadMsg(buf); return err })
 			synctest.Wait()
-			woken := s.t.signalWakes.Load()
+			woken := s.t.signals.wakes.Load()
 			must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
 			must.OK(t, <-read)
-			check.That(t, s.readable.isSet(), "the rest is nobody's")
+			check.That(t, s.recv.readable.isSet(), "the rest is nobody's")
 			must.Two(s.ReadMsg(buf))(t)
-			check.Equal(t, "the signal is set behind the last part", s.readable.isSet(), left)
+			check.Equal(t, "the signal is set behind the last part", s.recv.readable.isSet(), left)
 			synctest.Wait() // who wakes somebody counts it afterwards
-			check.Equal(t, "goroutines that a packet has woken", s.t.signalWakes.Load()-woken, 1)
+			check.Equal(t, "goroutines that a packet has woken", s.t.signals.wakes.Load()-woken, 1)
 			must.OK(t, s.SetReadDeadline(time.Now()))
 			must.OK(t, s.SetReadDeadline(time.Time{}))
-			<-s.readable.C()
+			<-s.recv.readable.C()
 		}
 	})
 }
@@ -642,7 +642,7 @@ func TestPortInUse(t *testing.T) {
 	p.a.mu.Lock()
 	for range 65536 - 49152 { // whoever asks for any port gets a dynamic one, until there are none
 		port, err := p.a.bindListenPort(0)
-		must.That(t, err == nil && port >= 49152 && p.a.portUsers[port] == 1, "port %d, %v", port, err)
+		must.That(t, err == nil && port >= 49152 && p.a.ports.users[port] == 1, "port %d, %v", port, err)
 	}
 	port, err := p.a.bindListenPort(0)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse), "port %d, %v with none free", port, err)
@@ -658,7 +658,7 @@ func TestPortInUse(t *testing.T) {
 		_, err = p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 1), bad)
 		check.That(t, errors.As(err, &wrong), "Dial with a bad configuration: %v", err)
 	}
-	check.Equal(t, "ports of Dials that have failed", len(p.b.dialUsers), 0)
+	check.Equal(t, "ports of Dials that have failed", len(p.b.ports.dialUsers), 0)
 	_, err = p.b.Listen(4000, nil)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE), "second listener: %v", err)
 	l.Close()
@@ -689,7 +689,7 @@ func TestDialsShareAPort(t *testing.T) {
 	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_001}))(t, "a Dial from all addresses beside those from one", rawio.ErrPortInUse)
 	check.Fails(p.a.Listen(60_000, nil))(t, "a listener on the port", rawio.ErrPortInUse)
 	check.Fails(p.b.Dial(ctx, netip.AddrPortFrom(p.a.localAddr(), 1), &Config{LocalPort: 7}))(t, "a Dial from the port of a listener", rawio.ErrPortInUse)
-	check.Equal(t, "ports of Dials that have failed", len(p.b.dialUsers), 0)
+	check.Equal(t, "ports of Dials that have failed", len(p.b.ports.dialUsers), 0)
 	p.a.mu.Lock()
 	for err := error(nil); err == nil; { // the others are for whoever has no other use for them
 		_, err = p.a.bindListenPort(0)
@@ -704,7 +704,7 @@ func TestDialsShareAPort(t *testing.T) {
 		c.Abort("")
 		<-c.Done()
 		p.a.mu.Lock()
-		check.That(t, p.a.portUsers[60_000] == max(2-i, 1) && p.a.dialUsers[60_000] == 2-i, "%d users of the port, %d of Dial", p.a.portUsers[60_000], p.a.dialUsers[60_000]) // it lingers
+		check.That(t, p.a.ports.users[60_000] == max(2-i, 1) && p.a.ports.dialUsers[60_000] == 2-i, "%d users of the port, %d of Dial", p.a.ports.users[60_000], p.a.ports.dialUsers[60_000]) // it lingers
 		p.a.mu.Unlock()
 	}
 }
@@ -796,15 +796,15 @@ func (c *Conn) probe() error {
 	}
 	for c.sendBufUsed() > 0 {
 		select {
-		case <-c.writable.C():
+		case <-c.send.writable.C():
 		case <-c.Done():
 			return c.Err()
 		}
 	}
 	c.lock()
 	defer c.unlock()
-	if c.ended { // the buffer is empty because the message has failed
-		return c.err
+	if c.end.ended { // the buffer is empty because the message has failed
+		return c.end.err
 	}
 	return nil
 }
@@ -812,11 +812,11 @@ func (c *Conn) probe() error {
 func (c *Conn) sendBufUsed() int {
 	c.lock()
 	defer c.unlock()
-	c.firstWriter, c.numWriters = nil, 0
-	if c.sendbuf.usedOctets > 0 { // whoever asks waits
-		c.queueWriter(new(waitingWriter))
+	c.send.firstWriter = nil
+	if c.send.buffer.usedOctets > 0 { // whoever asks waits
+		c.send.queueWriter(new(waitingWriter), c.t)
 	}
-	return c.sendbuf.usedOctets
+	return c.send.buffer.usedOctets
 }
 
 // Many goroutines on one association: every message arrives once, in the order of its stream.

@@ -53,7 +53,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		h := newTimers(now, func(*Conn) {}, func() {})
 		conns := make([]Conn, 3)
 		for i := range conns {
-			conns[i].timerAt.Store(rawio.Never)
+			conns[i].timer.dueAt.Store(rawio.Never)
 		}
 		set := func(after time.Duration) func(int) {
 			return func(i int) { h.setDeadline(&conns[i%len(conns)], now().Add(after), 0) }
@@ -61,7 +61,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		concurrent.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) {
 			h.remove(&conns[i%len(conns)])
 		},
-			func(int) { h.runExpired() }, func(i int) { _ = conns[i%len(conns)].timerAt.Load() },
+			func(int) { h.runExpired() }, func(i int) { _ = conns[i%len(conns)].timer.dueAt.Load() },
 			func(i int) {
 				if i == rounds-1 {
 					h.close()
@@ -73,22 +73,23 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	})
 	t.Run("gate", func(t *testing.T) {
 		for range rounds {
-			g, posted := &assocLock{backlogAccount: new(account.Account)}, 0
+			g, posted := &backlog{account: new(account.Account)}, 0
+			var owner sync.Mutex
 			concurrent.RunTogether(4, func(int) {
-				if g.enqueuePacket(&rawio.Packet{Data: []byte("packet")}) != enqueueFull {
+				if g.enqueue(&rawio.Packet{Data: []byte("packet")}) != enqueueFull {
 					posted++
 				}
-			}, func(int) { g.enqueuePacket(&rawio.Packet{Data: []byte("another")}) }, func(int) {
-				g.ownerMu.Lock()
-				g.recycleBacklog(g.takeBacklog())
-				g.ownerMu.Unlock()
+			}, func(int) { g.enqueue(&rawio.Packet{Data: []byte("another")}) }, func(int) {
+				owner.Lock()
+				g.recycle(g.take())
+				owner.Unlock()
 			}, func(i int) {
 				if i == 3 {
-					g.closeBacklog()
+					g.close()
 				}
 			})
-			check.That(t, g.backlogLen.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d",
-				g.backlogLen.Load(), posted)
+			check.That(t, g.count.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d",
+				g.count.Load(), posted)
 		}
 	})
 	t.Run("journal", func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		check.Equal(t, "threads held", pinnedThreads.Load()-before, 0)
 	})
 	t.Run("signals", func(t *testing.T) {
-		wakes := func() uint64 { return p.a.signalWakes.Load() + p.b.signalWakes.Load() }
+		wakes := func() uint64 { return p.a.signals.wakes.Load() + p.b.signals.wakes.Load() }
 		s, before := p.a.newSignal(), wakes()
 		closed := make(chan struct{})
 		close(closed)

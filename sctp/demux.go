@@ -55,7 +55,7 @@ func (r *receiver) firstDeferred(c *Conn, i, n int) int {
 
 // matchesPorts says whether a packet is for the two ports of an association.
 func (c *Conn) matchesPorts(p *rawio.Packet) bool {
-	return binary.BigEndian.Uint32(p.Data) == uint32(c.a.PeerPort())<<16|uint32(c.a.LocalPort())
+	return binary.BigEndian.Uint32(p.Data) == uint32(c.core.PeerPort())<<16|uint32(c.core.LocalPort())
 }
 
 // dropEndedConn defers the look-up of the packets from the i-th to the n-th that were for c: it has
@@ -76,7 +76,7 @@ func (r *receiver) dropEndedConn(c *Conn, i, n int) {
 func (t *Transport) removeFromIndex(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ep.Remove(&c.a)
+	t.ep.Remove(&c.core)
 }
 
 // resolveDeferred finds the association of the i-th packet, which was deferred, now that those
@@ -86,7 +86,7 @@ func (r *receiver) resolveDeferred(i int) {
 	r.isDeferred[i] = false
 	r.numDeferred--
 	if r.holdsLock { // the tables are locked before any association lock, and its events may be about them
-		if r.lastConn.a.HasEvents() {
+		if r.lastConn.core.HasEvents() {
 			r.releaseConn(false)
 		} else {
 			r.lastConn.releaseLock()
@@ -109,6 +109,16 @@ func (r *receiver) resolveDeferred(i int) {
 	r.conns[i] = r.t.handleUnmatched(r.arrivedAt, p)
 }
 
+// connFor returns the association of the i-th of n packets, nil if it was handled or has none. It
+// resolves a deferred packet now.
+func (r *receiver) connFor(i, n int) *Conn {
+	r.prefetchConns(i, n)
+	if r.isDeferred[i] {
+		r.resolveDeferred(i)
+	}
+	return r.conns[i]
+}
+
 // finishBatch is the end of dispatchBatch: it sends the endpoint's answers, and gives n packets
 // back.
 func (r *receiver) finishBatch(n int) {
@@ -121,12 +131,12 @@ func (r *receiver) finishBatch(n int) {
 
 // sendEndpointReplies sends the endpoint's answers, and logs which limits it has reached.
 func (t *Transport) sendEndpointReplies(now rawio.Time) {
-	t.setupMu.Lock()
+	t.setup.mu.Lock()
 	t.transmitReplies(now)
-	before, after := t.reportedStats, t.ep.Stats()
-	full, nowFull := t.reportedAcceptRefused, t.stats.acceptRefused.Load()
-	t.reportedStats, t.reportedAcceptRefused = after, nowFull
-	t.setupMu.Unlock()
+	before, after := t.setup.reportedStats, t.ep.Stats()
+	full, nowFull := t.setup.reportedRefused, t.stats.acceptRefused.Load()
+	t.setup.reportedStats, t.setup.reportedRefused = after, nowFull
+	t.setup.mu.Unlock()
 	if nowFull > full {
 		t.eventLog.logLimit(limitAccept, nowFull)
 	}
@@ -160,8 +170,8 @@ func (t *Transport) redeliverPackets(c *Conn, pkts []rawio.Packet) {
 // handleUnmatched handles a packet that belonged to no association a moment ago, or sets one up.
 // The tables are locked for reading, and exclusively only while a new association enters.
 func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
-	t.setupMu.Lock()
-	defer t.setupMu.Unlock()
+	t.setup.mu.Lock()
+	defer t.setup.mu.Unlock()
 	var s endpoint.UnmatchedPacket
 	if !t.ep.Screen(now, p, &s) {
 		return nil
@@ -177,26 +187,27 @@ func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.adoptAssoc = func(a *assoc.Assoc) {
+	t.setup.adopt = func(a *assoc.Assoc) {
 		l := t.listenerOf(a.LocalPort(), a.LocalAddr().Addr())
 		c := newConn(t, a, l.cfg)
-		c.listener, c.hasAcceptSlot, c.peerAddr, c.boundAddrs = l, l.queuesForAccept(), t.slotAddr, &l.cfg.LocalAddrs
+		c.origin.listener, c.origin.hasAcceptSlot = l, l.queuesForAccept()
+		c.origin.peerAddr, c.origin.boundAddrs = t.setup.slotAddr, &l.cfg.LocalAddrs
 		t.addConn(c, a.PeerAddr().Addr())
 		t.addPortUser(a.LocalPort(), l.cfg.LocalAddrs)
 	}
 	a, _ := t.ep.MakeAssoc(now, &s)
-	t.adoptAssoc = nil
+	t.setup.adopt = nil
 	if a == nil {
 		return nil
 	}
-	return a.Owner.(*Conn)
+	return connOf(a)
 }
 
 // reserveAcceptSlot takes a place at a listener for one more association with the host at peer, and
-// says whether it had one. Called with setupMu and mu held.
+// says whether it had one. Called with setup.mu and mu held.
 func (t *Transport) reserveAcceptSlot(local netip.AddrPort, peer netip.Addr) bool {
 	l := t.listenerOf(local.Port(), local.Addr())
-	t.slotAddr = peer
+	t.setup.slotAddr = peer
 	if !l.queuesForAccept() || l.slots.TryAcquire(peer, 1) {
 		return true
 	}

@@ -160,11 +160,11 @@ func (c *Conn) queueLogEntry(ev assoc.Event) {
 	switch ev.Kind {
 	case EventUp, EventDown, EventRestart, EventPathUp, EventPathDown, EventPathPotentiallyFailed, EventPrimary,
 		EventPeerError:
-		if c.logEntries == nil {
-			c.logEntries = new([]logEntry)
+		if c.afterUnlock.logEntries == nil {
+			c.afterUnlock.logEntries = new([]logEntry)
 		}
-		*c.logEntries = append(*c.logEntries, logEntry{ev.Kind, ev.Path.Addr(), ev.Err})
-		c.afterUnlock |= taskDrainLists
+		*c.afterUnlock.logEntries = append(*c.afterUnlock.logEntries, logEntry{ev.Kind, ev.Path.Addr(), ev.Err})
+		c.afterUnlock.tasks |= taskDrainLists
 	}
 }
 

@@ -71,14 +71,14 @@ var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 // returns io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events.
 // Further ones are dropped and counted in Event.Lost of the next, but EventDown always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
-	n := c.eventQueue
+	n := c.observers.events
 	if n == nil {
 		return Event{}, ErrNoEvents
 	}
 	for {
 		c.lock()
 		ev, ok := n.pop()
-		left, ended := len(n.events) > 0, c.ended
+		left, ended := len(n.events) > 0, c.end.ended
 		c.unlock()
 		switch {
 		case ok:
@@ -102,13 +102,13 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 // Config.EventKinds chose them before. EventDown is always one of them. It fails with ErrNoEvents
 // if Config.Events is 0.
 func (c *Conn) KeepEvents(kinds ...EventKind) error {
-	if c.eventQueue == nil {
+	if c.observers.events == nil {
 		return ErrNoEvents
 	}
 	c.lock()
 	defer c.unlock()
-	c.eventQueue.kinds = kindSet(kinds)
-	c.a.ReportSenderDry(c.eventQueue.wants(EventSenderDry))
+	c.observers.events.kinds = kindSet(kinds)
+	c.core.ReportSenderDry(c.observers.events.wants(EventSenderDry))
 	return nil
 }
 
@@ -196,18 +196,18 @@ func (e *Event) heldOctets() int {
 
 // queueEvent queues an event of the association for NextEvent. Owner only.
 func (c *Conn) queueEvent(ev assoc.Event) {
-	if !c.keepsEvents || !c.eventQueue.wants(ev.Kind) ||
-		ev.Kind == EventSenderDry && c.eventQueue.endsSenderDry() {
+	if c.observers.events == nil || !c.observers.events.wants(ev.Kind) ||
+		ev.Kind == EventSenderDry && c.observers.events.endsSenderDry() {
 		return
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
-	if ev.Kind == EventSendFailed && c.upper == nil {
-		m := c.sendbuf.get(ev.Token)
+	if ev.Kind == EventSendFailed && c.upper.protocol == nil {
+		m := c.send.buffer.get(ev.Token)
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
 	}
-	if !c.eventQueue.push(out) {
+	if !c.observers.events.push(out) {
 		c.t.stats.eventsLost.Add(1)
 	}
-	c.afterUnlock |= taskNotifyEvents
+	c.afterUnlock.tasks |= taskNotifyEvents
 }

@@ -56,7 +56,7 @@ func testFollow(t *testing.T) {
 	}
 	u := new(above)
 	c.lock()
-	c.upper = u
+	c.upper.protocol = u
 	c.unlock()
 	// time goes on with what has taken a while to handle, and with others who have had the gate
 	for _, others := range []bool{false, true} {

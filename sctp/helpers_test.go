@@ -116,7 +116,7 @@ func together(t *testing.T, s *Conn, n int32, write func() error) {
 	t.Helper()
 	s.lock()
 	err := write()
-	ok := err != nil || eventually(t, func() bool { return s.assocLock.backlogLen.Load() >= n })
+	ok := err != nil || eventually(t, func() bool { return s.backlog.count.Load() >= n })
 	s.unlock()
 	must.That(t, err == nil && ok, "nothing arrives: %v", err)
 }

@@ -37,38 +37,39 @@ func (c *Conn) lingerTime() time.Duration {
 	if !c.isDialled() {
 		return 0
 	}
-	return max(lingerRTOs*c.a.PathStats(c.a.Stats().Primary).RTO, min(lingerMaxRTOs*c.a.RTOMax(), maxLingerTime))
+	rto := c.core.PathStats(c.core.Stats().Primary).RTO
+	return max(lingerRTOs*rto, min(lingerMaxRTOs*c.core.RTOMax(), maxLingerTime))
 }
 
 // isDialled says whether Dial has made the association, with a port of its own choice.
-func (c *Conn) isDialled() bool { return c.listener == nil && c.socket == nil }
+func (c *Conn) isDialled() bool { return c.origin.listener == nil && c.recv.socket == nil }
 
 // releasePort drops a user of a port, which stays bound for d if that was the last one. Called with
 // mu held.
 func (t *Transport) releasePort(port uint16, d time.Duration, at ...netip.Addr) {
 	_, binds := t.link.(rawio.PortBinder)
-	if !binds || d <= 0 || t.portUsers[port] > 1 || t.closed {
+	if !binds || d <= 0 || t.ports.users[port] > 1 || t.closed {
 		t.dropPortUser(port, at...)
 		return
 	}
-	if len(t.lingeringPorts) == maxLingeringPorts {
+	if len(t.ports.lingering) == maxLingeringPorts {
 		t.stopLingering(t.firstToExpire())
 	}
 	l := &lingeringPort{expiresAt: t.now().Add(d)}
 	l.timer = time.AfterFunc(d, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.lingeringPorts[port] == l { // else it has a user
+		if t.ports.lingering[port] == l { // else it has a user
 			t.stopLingering(port)
 		}
 	})
-	t.lingeringPorts[port] = l
+	t.ports.lingering[port] = l
 }
 
 // firstToExpire returns the port that would be given back first. Called with mu held.
 func (t *Transport) firstToExpire() (port uint16) {
 	var first *lingeringPort
-	for p, l := range t.lingeringPorts {
+	for p, l := range t.ports.lingering {
 		if first == nil || l.expiresAt.Before(first.expiresAt) {
 			port, first = p, l
 		}
@@ -84,17 +85,17 @@ func (t *Transport) stopLingering(port uint16) {
 
 // reuseLingering takes a port that is only lingering into use. Called with mu held.
 func (t *Transport) reuseLingering(port uint16) bool {
-	l, ok := t.lingeringPorts[port]
+	l, ok := t.ports.lingering[port]
 	if ok {
 		l.timer.Stop()
-		delete(t.lingeringPorts, port)
+		delete(t.ports.lingering, port)
 	}
 	return ok
 }
 
 // stopAllLingering is part of Close, which makes the link give up all ports. Called with mu held.
 func (t *Transport) stopAllLingering() {
-	for port := range t.lingeringPorts {
+	for port := range t.ports.lingering {
 		t.reuseLingering(port)
 	}
 }

@@ -86,8 +86,8 @@ func TestPortLingersForAWhile(t *testing.T) {
 	check.Equal(t, "port that was given back", <-d.Unbound, 5000)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	check.That(t, len(p.a.lingeringPorts) == 0 && len(p.a.portUsers) == 0 && len(d.Unbound) == 0,
-		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingeringPorts), len(p.a.portUsers),
+	check.That(t, len(p.a.ports.lingering) == 0 && len(p.a.ports.users) == 0 && len(d.Unbound) == 0,
+		"%d ports linger, %d are bound, %d were given back twice", len(p.a.ports.lingering), len(p.a.ports.users),
 		len(d.Unbound))
 }
 
@@ -98,7 +98,7 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		p.a.mu.Lock()
 		must.OK(t, p.a.bindFreePort(5000, nil))
 		p.a.releasePort(5000, 0)
-		must.Equal(t, "ports that linger for no time", len(p.a.lingeringPorts), 0)
+		must.Equal(t, "ports that linger for no time", len(p.a.ports.lingering), 0)
 		<-d.Unbound
 		must.OK(t, p.a.bindFreePort(5000, nil))
 		p.a.releasePort(5000, time.Second)
@@ -106,7 +106,7 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		check.OK(t, p.a.bindFreePort(5000, nil))
 		p.a.mu.Unlock()
 		synctest.Wait()
-		n := p.a.portUsers[5000]
+		n := p.a.ports.users[5000]
 		check.That(t, n == 1 && len(d.Unbound) == 0, "the port has %d users, and was given back %d times", n,
 			len(d.Unbound))
 	})
@@ -118,7 +118,7 @@ func TestListenOnALingeringPort(t *testing.T) {
 	cfg.LocalPort = 5000
 	c, _ := p.connect(t, cfg, nil)
 	must.OK(t, c.Close())
-	must.Equal(t, "lingering ports", len(p.a.lingeringPorts), 1)
+	must.Equal(t, "lingering ports", len(p.a.ports.lingering), 1)
 	l := must.Get(p.a.Listen(5000, nil))(t)
 	check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg))(t, "dial from a port that listens",
 		rawio.ErrPortInUse)
@@ -133,21 +133,21 @@ func TestFewPortsLinger(t *testing.T) {
 		p.a.releasePort(1000+port, time.Hour)
 	}
 	must.OK(t, p.a.bindFreePort(7, nil))
-	p.a.portUsers[7]++
+	p.a.ports.users[7]++
 	p.a.releasePort(7, time.Hour)
-	check.That(t, p.a.portUsers[7] == 1 && p.a.lingeringPorts[7] == nil, "a port that has another user lingers")
+	check.That(t, p.a.ports.users[7] == 1 && p.a.ports.lingering[7] == nil, "a port that has another user lingers")
 	p.a.dropPortUser(7)
 	p.a.mu.Unlock()
-	check.That(t, len(p.a.lingeringPorts) == maxLingeringPorts && len(d.Open) == maxLingeringPorts,
-		"%d linger, %d are bound, want %d", len(p.a.lingeringPorts), len(d.Open), maxLingeringPorts)
+	check.That(t, len(p.a.ports.lingering) == maxLingeringPorts && len(d.Open) == maxLingeringPorts,
+		"%d linger, %d are bound, want %d", len(p.a.ports.lingering), len(d.Open), maxLingeringPorts)
 	for port := range uint16(maxLingeringPorts + 10) { // the oldest make room
 		check.That(t, d.Open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLingeringPorts+10,
 			d.Open[1000+port])
 	}
 	p.connect(t, nil, nil) // whose port does not begin to linger
 	p.a.Close()
-	check.That(t, len(p.a.lingeringPorts) == 0 && len(d.Unbound) == 12,
-		"%d ports linger after Close, %d were given back before", len(p.a.lingeringPorts), len(d.Unbound))
+	check.That(t, len(p.a.ports.lingering) == 0 && len(d.Unbound) == 12,
+		"%d ports linger after Close, %d were given back before", len(p.a.ports.lingering), len(d.Unbound))
 }
 
 // A port that was listened on does not linger: it is free as soon as neither a Listener nor an
@@ -164,8 +164,8 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	<-s.Done()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	check.That(t, len(p.a.lingeringPorts) == 0 && len(p.a.portUsers) == 0 && len(d.Unbound) == 1,
-		"%d ports linger, %d are bound, %d were given back", len(p.a.lingeringPorts), len(p.a.portUsers),
+	check.That(t, len(p.a.ports.lingering) == 0 && len(p.a.ports.users) == 0 && len(d.Unbound) == 1,
+		"%d ports linger, %d are bound, %d were given back", len(p.a.ports.lingering), len(p.a.ports.users),
 		len(d.Unbound))
 }
 

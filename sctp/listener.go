@@ -88,9 +88,9 @@ func (q *acceptQueue) takeReady() *Conn {
 
 // releaseSlot gives the place of an association back, if it has one. Called with mu held.
 func (q *acceptQueue) releaseSlot(c *Conn) {
-	if c.hasAcceptSlot {
-		c.hasAcceptSlot = false
-		q.slots.Release(c.peerAddr, 1)
+	if c.origin.hasAcceptSlot {
+		c.origin.hasAcceptSlot = false
+		q.slots.Release(c.origin.peerAddr, 1)
 	}
 }
 
@@ -113,7 +113,7 @@ func (l *Listener) offerConn(c *Conn) {
 		return
 	}
 	l.mu.Lock()
-	if c.hasAcceptSlot {
+	if c.origin.hasAcceptSlot {
 		l.ready = append(l.ready, c)
 		sendToken(l.readyCh)
 	}

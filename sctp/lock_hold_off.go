@@ -11,7 +11,7 @@ type (
 	longestHold struct{}
 )
 
-func (c *Conn) beginHold() { _ = c.lockHold }
+func (c *Conn) beginHold() { _ = c.assocLock.hold }
 func (c *Conn) endHold()   {}
 
 // WatchHolds begins, or ends, to measure.

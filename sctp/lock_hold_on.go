@@ -14,7 +14,7 @@ import (
 // holds.
 const MeasuresHolds = true
 
-// lockHold is one that goes on.
+// assocLock.hold is one that goes on.
 type lockHold struct {
 	isWatched  bool
 	steps      uint64
@@ -35,16 +35,16 @@ func (t *Transport) WatchHolds(on bool) { t.longestHold.watch.Store(on) }
 // the length of the hold even if others had the processor too. Owner only.
 func (c *Conn) beginHold() {
 	if !c.t.longestHold.watch.Load() {
-		c.lockHold = lockHold{}
+		c.assocLock.hold = lockHold{}
 		return
 	}
 	runtime.LockOSThread()
-	c.lockHold = lockHold{isWatched: true, steps: c.workSteps(), begunAt: time.Now(), cpuAtBegin: threadCPUTime()}
+	c.assocLock.hold = lockHold{isWatched: true, steps: c.workSteps(), begunAt: time.Now(), cpuAtBegin: threadCPUTime()}
 }
 
 // endHold ends it. Owner only.
 func (c *Conn) endHold() {
-	h, most := &c.lockHold, &c.t.longestHold
+	h, most := &c.assocLock.hold, &c.t.longestHold
 	if !h.isWatched {
 		return
 	}

@@ -54,6 +54,27 @@ func (c *TransportConfig) maxMemory() int64 {
 	return defaultMemory
 }
 
+// transportMemory is what the associations of a Transport hold together.
+type transportMemory struct {
+	total *account.Total  // what peers make it hold
+	own   account.Account // guarded by Transport.mu: what it holds for no peer in particular
+	// guarded by Transport.mu: of ended associations with something unread
+	orphans          map[*account.Account]weak.Pointer[Conn]
+	numUnderPressure atomic.Int32 // associations that are
+	reclaimer        reclaimer
+	arenaPool        *rawio.Pool // for backlogs
+}
+
+// connMemory is what an association is charged for. Owner only, but for underPressure.
+type connMemory struct {
+	underPressure    atomic.Bool      // memory is short, and the association has more than its share
+	unchargedPackets int32            // packets since the last charge
+	chargedOctets    int              // octets of messages when it was last charged
+	drawnOctets      int              // octets that the account has drawn
+	account          *account.Account // what the peer makes the association hold
+	trimAt           rawio.Time       // when to give back memory if the program writes no more; Never: nothing
+}
+
 // memoryHolder is an Upper that holds memory for its peer.
 type memoryHolder interface {
 	// Held returns how many octets, under the association lock.
@@ -62,15 +83,15 @@ type memoryHolder interface {
 
 // heldOctets returns the octets that the association keeps now. Owner only.
 func (c *Conn) heldOctets() int {
-	if c.memoryFreed {
+	if c.end.memoryFreed {
 		return 0
 	}
-	n := connOctets + c.a.Held() + 8*cap(c.inbox.queue) + c.sendbuf.heldOctets()
-	if c.keepsEvents {
-		n += c.eventQueue.queuedOctets
+	n := connOctets + c.core.Held() + 8*cap(c.recv.inbox.queue) + c.send.buffer.heldOctets()
+	if c.observers.events != nil {
+		n += c.observers.events.queuedOctets
 	}
-	if c.upper != nil {
-		if h, ok := c.upper.(memoryHolder); ok {
+	if c.upper.protocol != nil {
+		if h, ok := c.upper.protocol.(memoryHolder); ok {
 			n += h.Held()
 		}
 	}
@@ -79,28 +100,36 @@ func (c *Conn) heldOctets() int {
 
 // chargeMemory counts what the association holds now. Owner only.
 func (c *Conn) chargeMemory() {
-	c.unchargedPackets, c.chargedOctets = 0, c.a.Buffered()+c.sendbuf.heldOctets()
-	if c.drawMemory(c.heldOctets()) || c.memoryPressure {
+	c.memory.unchargedPackets, c.memory.chargedOctets = 0, c.core.Buffered()+c.send.buffer.heldOctets()
+	if c.memory.draw(c.heldOctets()) || c.memory.underPressure.Load() {
 		c.checkPressure()
 	}
 }
 
-// drawMemory charges the account, which nearly always has drawn enough, and then is not looked at.
+// chargePackets counts n packets, and charges the account of the association now and then.
+func (c *Conn) chargePackets(n int) {
+	if c.memory.unchargedPackets += int32(n); c.memory.unchargedPackets > chargeEveryPackets {
+		c.chargeMemory()
+		c.memory.unchargedPackets = 1
+	}
+}
+
+// draw charges the account, which nearly always has drawn enough, and then is not looked at.
 // Owner only.
-func (c *Conn) drawMemory(held int) (drew bool) {
-	if account.Enough(c.accountDrawn, held) {
+func (m *connMemory) draw(held int) (drew bool) {
+	if account.Enough(m.drawnOctets, held) {
 		return false
 	}
-	drew = c.account.Charge(held)
-	c.accountDrawn = int(c.account.Drawn())
+	drew = m.account.Charge(held)
+	m.drawnOctets = int(m.account.Drawn())
 	return drew
 }
 
 // trimAccounts keeps no more drawn than is held, by the association and by its backlog. Owner only.
 func (c *Conn) trimAccounts(held int) {
-	c.assocLock.trimAccount()
-	c.account.Trim(held)
-	c.accountDrawn = int(c.account.Drawn())
+	c.backlog.trimAccount()
+	c.memory.account.Trim(held)
+	c.memory.drawnOctets = int(c.memory.account.Drawn())
 }
 
 // chargeStepOctets is how many octets of messages calls of the program may add or take before the
@@ -110,49 +139,48 @@ const chargeStepOctets = 4 << 10
 // needsCharge says whether the program has taken or written so much since the last charge. Owner
 // only.
 func (c *Conn) needsCharge() bool {
-	d := c.a.Buffered() + c.sendbuf.heldOctets() - c.chargedOctets
+	d := c.core.Buffered() + c.send.buffer.heldOctets() - c.memory.chargedOctets
 	return d >= chargeStepOctets || d <= -chargeStepOctets
 }
 
 // checkPressure is what follows from a charge that others share. Owner only.
 func (c *Conn) checkPressure() {
-	p := c.account.Pressure()
+	p := c.memory.account.Pressure()
 	switch over := c.isOverShare(); {
-	case c.memoryFreed, over == c.memoryPressure:
-	case over || c.account.IsEased(c.drawnOctets()):
+	case c.end.memoryFreed, over == c.memory.underPressure.Load():
+	case over || c.memory.account.IsEased(c.drawnOctets()):
 		c.setMemoryPressure(over)
 	}
-	if p != account.Calm || c.t.numUnderPressure.Load() > 0 {
-		c.t.reclaimer.scheduleRun()
+	if p != account.Calm || c.t.memory.numUnderPressure.Load() > 0 {
+		c.t.memory.reclaimer.scheduleRun()
 	}
 }
 
 // drawnOctets is what the association and its backlog have drawn.
-func (c *Conn) drawnOctets() int64 { return c.account.Drawn() + c.assocLock.backlogAccount.Drawn() }
+func (c *Conn) drawnOctets() int64 { return c.memory.account.Drawn() + c.backlog.account.Drawn() }
 
 // isOverShare says whether memory is short and the association has more than its share.
-func (c *Conn) isOverShare() bool { return c.account.ExceedsShare(c.drawnOctets()) }
+func (c *Conn) isOverShare() bool { return c.memory.account.ExceedsShare(c.drawnOctets()) }
 
 // canAfford says whether the association may hold so many octets more. If not, what its program
 // sends waits until what it has sent is acknowledged. Owner only.
 func (c *Conn) canAfford(octets int) bool {
-	return !c.account.ExceedsShare(c.drawnOctets() + int64(octets))
+	return !c.memory.account.ExceedsShare(c.drawnOctets() + int64(octets))
 }
 
 // setMemoryPressure closes the association's window, or opens it again. Owner only.
 func (c *Conn) setMemoryPressure(on bool) {
-	if c.memoryPressure == on {
+	if c.memory.underPressure.Load() == on {
 		return
 	}
-	c.memoryPressure = on
-	c.memoryPressureShared.Store(on)
-	c.a.SetMemoryPressure(on)
+	c.memory.underPressure.Store(on)
+	c.core.SetMemoryPressure(on)
 	if on {
-		c.t.numUnderPressure.Add(1)
+		c.t.memory.numUnderPressure.Add(1)
 		c.t.stats.squeezed.Add(1)
-		c.drawMemory(c.heldOctets())
+		c.memory.draw(c.heldOctets())
 	} else {
-		c.t.numUnderPressure.Add(-1)
+		c.t.memory.numUnderPressure.Add(-1)
 	}
 }
 
@@ -160,88 +188,88 @@ func (c *Conn) setMemoryPressure(on bool) {
 // still unread is lost, and readers get the reason. Owner only.
 func (c *Conn) abortForMemory(fair int64) {
 	err := &assoc.MemoryError{Held: c.drawnOctets(), Share: fair}
-	c.unreadLostErr, c.failed = err, true
+	c.end.unreadLostErr, c.end.failed = err, true
 	c.wakeAll()
 	c.dropUnread()
-	if c.socket != nil {
-		c.socket.dropUnread(c)
+	if c.recv.socket != nil {
+		c.recv.socket.dropUnread(c)
 	}
-	c.a.AbortForMemory(err.Held, err.Share)
+	c.core.AbortForMemory(err.Held, err.Share)
 }
 
 // hasUnread says whether there is something for the program to read. Owner only.
-func (c *Conn) hasUnread() bool {
-	for _, s := range c.streams {
+func (r *recvSide) hasUnread() bool {
+	for _, s := range r.streams {
 		if s.inbox.first() != nil {
 			return true
 		}
 	}
-	return c.unreadMessages > 0 || c.inbox.first() != nil
+	return r.unreadInSocket > 0 || r.inbox.first() != nil
 }
 
 // freeMemory gives all memory back, at the end of an association. Owner only.
 func (c *Conn) freeMemory() {
-	c.a.Close()
-	if c.memoryFreed {
+	c.core.Close()
+	if c.end.memoryFreed {
 		return
 	}
 	c.setMemoryPressure(false)
-	c.memoryFreed = true
+	c.end.memoryFreed = true
 	c.trimAccounts(0)
-	c.afterUnlock |= taskCloseAccount
+	c.afterUnlock.tasks |= taskCloseAccount
 }
 
 // openAccount begins to count what an association with the host at addr holds. Called with mu held.
 func (t *Transport) openAccount(c *Conn, addr netip.Addr) {
-	t.memoryAccount.Open(c.account, addr)
-	c.account.Share(c.assocLock.backlogAccount)
-	c.assocLock.assocAccount = c.account
-	if c.drawMemory(c.heldOctets()); c.account.Pressure() != account.Calm {
-		t.reclaimer.scheduleRun()
+	t.memory.total.Open(c.memory.account, addr)
+	c.memory.account.Share(c.backlog.account)
+	c.backlog.assocAccount = c.memory.account
+	if c.memory.draw(c.heldOctets()); c.memory.account.Pressure() != account.Calm {
+		t.memory.reclaimer.scheduleRun()
 	}
 }
 
 // closeAccount ends it, and returns the packets that wait in the backlog. What the association
 // still has for its program to read stays charged.
 func (t *Transport) closeAccount(c *Conn) (left []rawio.Packet) {
-	left = c.assocLock.closeBacklog()
+	left = c.backlog.close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closeAccountLocked(c.account)
+	t.closeAccountLocked(c.memory.account)
 	return left
 }
 
 func (t *Transport) closeAccountLocked(a *account.Account) {
-	t.memoryAccount.Close(a)
-	delete(t.orphanAccounts, a)
+	t.memory.total.Close(a)
+	delete(t.memory.orphans, a)
 }
 
 // keepAccount is for an association that has ended and has something left to read. It counts on
 // until that is read, the Conn is closed, or nothing refers to it any more. Called with mu held.
 func (t *Transport) keepAccount(c *Conn) {
-	if c.account.Closed() {
+	if c.memory.account.Closed() {
 		return
 	}
-	t.orphanAccounts[c.account] = weak.Make(c)
+	t.memory.orphans[c.memory.account] = weak.Make(c)
 	runtime.AddCleanup(c, func(a [2]*account.Account) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if _, ok := t.orphanAccounts[a[0]]; ok {
+		if _, ok := t.memory.orphans[a[0]]; ok {
 			a[0].Trim(0)
 			a[1].Trim(0)
 			t.closeAccountLocked(a[0])
 		}
-	}, [2]*account.Account{c.account, c.assocLock.backlogAccount})
+	}, [2]*account.Account{c.memory.account, c.backlog.account})
 }
 
 // chargeTransport counts what the Transport holds for no association in particular, which is
 // nothing when it is closed. Called with mu held.
 func (t *Transport) chargeTransport() {
 	if t.closed {
-		t.ownAccount.Trim(0)
+		t.memory.own.Trim(0)
 		return
 	}
-	t.ownAccount.Charge(t.ep.Held())
+	t.memory.own.Charge(t.ep.Held())
 }
 
 // reclaimer takes memory back from associations that have too much, one call at a time.
@@ -288,35 +316,36 @@ func (t *Transport) reclaimMemory() {
 	var list []offender
 	t.mu.RLock()
 	for c := range t.conns {
-		if d := c.drawnOctets(); c.account.ExceedsShare(d) || c.memoryPressureShared.Load() {
+		if d := c.drawnOctets(); c.memory.account.ExceedsShare(d) || c.memory.underPressure.Load() {
 			list = append(list, offender{c, d})
 		}
 	}
-	for a, w := range t.orphanAccounts {
+	for a, w := range t.memory.orphans {
 		if c := w.Value(); c != nil && a.ExceedsShare(a.Drawn()) {
 			list = append(list, offender{c, a.Drawn()})
 		}
 	}
 	t.mu.RUnlock()
 	slices.SortFunc(list, func(a, b offender) int {
-		return cmp.Or(cmp.Compare(b.drawnOctets, a.drawnOctets), cmp.Compare(b.c.assocNumber, a.c.assocNumber))
+		return cmp.Or(cmp.Compare(b.drawnOctets, a.drawnOctets),
+			cmp.Compare(b.c.origin.assocNumber, a.c.origin.assocNumber))
 	})
 	aborted := false
 	for _, end := range [...]bool{false, true} {
 		for _, d := range list {
 			c := d.c
-			if end && c.account.Pressure() != account.Full {
+			if end && c.memory.account.Pressure() != account.Full {
 				continue
 			}
 			c.lock()
 			c.trimAccounts(c.heldOctets())
 			switch over := c.isOverShare(); {
-			case c.memoryFreed:
-			case end && over && c.account.Pressure() == account.Full:
+			case c.end.memoryFreed:
+			case end && over && c.memory.account.Pressure() == account.Full:
 				t.stats.memoryAborted.Add(1)
 				aborted = true
-				c.abortForMemory(c.account.FairShare())
-			case over, c.memoryPressure && c.account.IsEased(c.drawnOctets()):
+				c.abortForMemory(c.memory.account.FairShare())
+			case over, c.memory.underPressure.Load() && c.memory.account.IsEased(c.drawnOctets()):
 				c.setMemoryPressure(over)
 			}
 			c.unlock()
@@ -330,7 +359,7 @@ func (t *Transport) reclaimMemory() {
 // admitsAddr says whether another association with the host at addr has memory. Called with mu
 // held, or for reading.
 func (t *Transport) admitsAddr(addr netip.Addr) bool {
-	if t.memoryAccount.Admits(addr, connOctets+4<<10) {
+	if t.memory.total.Admits(addr, connOctets+4<<10) {
 		return true
 	}
 	t.stats.memoryRefused.Add(1)
@@ -345,5 +374,5 @@ type Memory struct {
 // Memory returns what peers make this host hold now. It is counted in steps of 64 KiB for an
 // association that has as much.
 func (t *Transport) Memory() Memory {
-	return Memory{Used: t.memoryAccount.Used(), Max: t.memoryAccount.Max()}
+	return Memory{Used: t.memory.total.Used(), Max: t.memory.total.Max()}
 }

@@ -262,8 +262,8 @@ func TestMemoryIsAccounted(t *testing.T) {
 func TestSetupsDoNotLockData(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	b.setupMu.Lock() // one is answered
-	defer b.setupMu.Unlock()
+	b.setup.mu.Lock() // one is answered
+	defer b.setup.mu.Unlock()
 	b.mu.Lock() // and somebody changes the tables
 	defer b.mu.Unlock()
 	a.send(a.data(0, 0, 0, whole, 100))
@@ -278,7 +278,7 @@ func TestSetupsDoNotLockData(t *testing.T) {
 func TestWhoGoesFirst(t *testing.T) {
 	const first = 10_000
 	b := besiege(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
-	b.reclaimer.isRunning.Store(true)                               // it has not got to it
+	b.memory.reclaimer.isRunning.Store(true)                        // it has not got to it
 	from := netip.MustParseAddr("10.0.1.1")
 	modest, greedy := b.attack(from, 1), b.attack(from, 2)
 	for i := range 2 {
@@ -286,18 +286,18 @@ func TestWhoGoesFirst(t *testing.T) {
 	}
 	greedy.send(greedy.data(1000, 0, 4, whole, 60_000)) // behind a gap
 	greedy.tsn = 1
-	for i := 0; i < 20 && !greedy.c.memoryPressure; i++ {
+	for i := 0; i < 20 && !greedy.c.memory.underPressure.Load(); i++ {
 		greedy.send(greedy.data(0, uint16(1+i), 0, whole, 60_000))
 	}
-	now, ever := b.numUnderPressure.Load(), b.Stats().Squeezed
+	now, ever := b.memory.numUnderPressure.Load(), b.Stats().Squeezed
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
-	check.That(t, greedy.c.memoryPressure && s.RecvWindow == 0 && s.Evicted != 0,
-		"squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memoryPressure, s.RecvWindow, s.Evicted)
+	check.That(t, greedy.c.memory.underPressure.Load() && s.RecvWindow == 0 && s.Evicted != 0,
+		"squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memory.underPressure.Load(), s.RecvWindow, s.Evicted)
 	core, at := greedy.c.lock() // it takes no more to send than at first
 	must.OK(t, core.Reconfigure(at, func(c *assoc.Config) { c.SendBuffer = 4 * first }))
-	greedy.c.sendbuf.switchRing(newRing(4 * first)) // as it would be if it had grown
-	greedy.c.sendbuf.maxOctets = 4 * first
+	greedy.c.send.buffer.switchRing(newRing(4 * first)) // as it would be if it had grown
+	greedy.c.send.buffer.maxOctets = 4 * first
 	greedy.c.unlock()
 	greedy.c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 	var err error
@@ -305,7 +305,7 @@ func TestWhoGoesFirst(t *testing.T) {
 		_, err = greedy.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
 	greedy.c.lock()
-	used := greedy.c.sendbuf.usedOctets
+	used := greedy.c.send.buffer.usedOctets
 	greedy.c.unlock()
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && used == first, "%d octets wait to be sent, %v", used, err)
 	for port := range uint16(2) {
@@ -317,12 +317,12 @@ func TestWhoGoesFirst(t *testing.T) {
 		"the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
 	n := int32(0)
 	for _, c := range b.liveConns() {
-		if c.memoryPressureShared.Load() {
+		if c.memory.underPressure.Load() {
 			n++
 		}
 	}
-	check.That(t, b.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.numUnderPressure.Load()-n,
-		b.numUnderPressure.Load())
+	check.That(t, b.memory.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.memory.numUnderPressure.Load()-n,
+		b.memory.numUnderPressure.Load())
 }
 
 // pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that
@@ -338,9 +338,9 @@ func press(t *testing.T) *pressed {
 	p := &pressed{besieged: besiege(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"),
 		log: make(lines, 9)}
 	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	p.reclaimer.isRunning.Store(true) // it comes when it is called by hand
-	p.reclaimer.runPause = time.Hour
-	p.memoryAccount.Open(&p.load, p.from)
+	p.memory.reclaimer.isRunning.Store(true) // it comes when it is called by hand
+	p.memory.reclaimer.runPause = time.Hour
+	p.memory.total.Open(&p.load, p.from)
 	return p
 }
 
@@ -386,10 +386,10 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 			}
 			b.load.Trim(row.load * quantum)
 			b.reclaimMemory()
-			check.That(t, (a.c.memoryPressure == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended &&
+			check.That(t, (a.c.memory.underPressure.Load() == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended &&
 				len(b.log) > 0 == row.ended &&
 				a.c.Stats().Evicted > 0 == (row.gap > 0),
-				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memoryPressure, isClosed(a.c.Done()),
+				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memory.underPressure.Load(), isClosed(a.c.Done()),
 				len(b.log), a.c.drawnOctets(), b.Memory().Used)
 			b.load.Trim(0)
 		})
@@ -406,10 +406,10 @@ func testReclaimer(t *testing.T) {
 	b := press(t)
 	a := b.attack(b.from, 1)
 	called := func(do func()) bool {
-		b.reclaimer.isRunning.Store(false)
+		b.memory.reclaimer.isRunning.Store(false)
 		do()
-		defer b.reclaimer.timer.Stop()
-		return b.reclaimer.isRunning.Swap(true)
+		defer b.memory.reclaimer.timer.Stop()
+		return b.memory.reclaimer.isRunning.Swap(true)
 	}
 	port := uint16(10)
 	for _, row := range []struct {
@@ -418,11 +418,11 @@ func testReclaimer(t *testing.T) {
 		want     [2]bool // at a charge, and a new association
 	}{{1, 0, [2]bool{}}, {1, 1, [2]bool{true, false}}, {7, 0, [2]bool{true, true}}, {9, 0, [2]bool{true, true}}} {
 		b.load.Trim(row.load * account.Quantum)
-		b.numUnderPressure.Store(row.squeezed)
+		b.memory.numUnderPressure.Store(row.squeezed)
 		a.c.lock()
 		got := [2]bool{called(func() { a.c.trimAccounts(0); a.c.chargeMemory() }), false}
 		a.c.releaseLock()
-		b.numUnderPressure.Store(0)
+		b.memory.numUnderPressure.Store(0)
 		got[1] = called(func() { b.attack(b.from, port) })
 		port++
 		check.That(t, got == row.want, "%+v: called at a charge, and for a new association: %v", row, got)
@@ -434,22 +434,22 @@ func testReclaimer(t *testing.T) {
 		b.load.Trim(load * account.Quantum)
 		_, now := a.c.lock()
 		a.c.unlockAfterRead(now)
-		check.That(t, a.c.memoryPressure == (load > 0), "squeezed: %v, where another one has %d quanta",
-			a.c.memoryPressure, load)
+		check.That(t, a.c.memory.underPressure.Load() == (load > 0), "squeezed: %v, where another one has %d quanta",
+			a.c.memory.underPressure.Load(), load)
 	}
-	a.c.memoryPressureShared.Store(true) // so it is looked at
+	a.c.memory.underPressure.Store(true) // so it is looked at
 	for _, slow := range []stepCounter{new(lazy), nil} {
-		a.c.peekAssoc(func(*assoc.Assoc) { a.c.stepCounter = slow })
+		a.c.peekAssoc(func(*assoc.Assoc) { a.c.upper.stepCounter = slow })
 		began := time.Now()
-		b.reclaimer.runReclaim()
+		b.memory.reclaimer.runReclaim()
 		took := time.Since(began)
-		check.That(t, took > 0 == (slow != nil) && b.reclaimer.runPause == max(minReclaimPause, 9*took) &&
-			!b.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.reclaimer.runPause)
+		check.That(t, took > 0 == (slow != nil) && b.memory.reclaimer.runPause == max(minReclaimPause, 9*took) &&
+			!b.memory.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.memory.reclaimer.runPause)
 	}
-	b.reclaimer.timer.Reset(time.Hour)
+	b.memory.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
 	b.Close()
-	check.That(t, !b.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed,
+	check.That(t, !b.memory.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed,
 		"a Transport that is closed has timers")
 }
 
@@ -520,14 +520,14 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	c.resizeSendBuffer() // for which it does not rest any longer
 	held := c.heldOctets()
 	for name, part := range map[string]func() int{
-		"messages to be read": func() int { c.inbox.queue = make([]*assoc.Received, 0, 1000); return 8000 },
+		"messages to be read": func() int { c.recv.inbox.queue = make([]*assoc.Received, 0, 1000); return 8000 },
 		"events": func() int {
-			c.keepsEvents, c.eventQueue = true, &eventQueue{queuedOctets: 5000}
+			c.observers.events = &eventQueue{queuedOctets: 5000}
 			return 5000
 		},
 		"messages to be sent": func() int {
-			place(&c.sendbuf, make([]byte, 9), SendInfo{})
-			return c.sendbuf.heldOctets()
+			place(&c.send.buffer, make([]byte, 9), SendInfo{})
+			return c.send.buffer.heldOctets()
 		},
 	} {
 		want := held + part()
@@ -535,17 +535,17 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 		check.Equal(t, name+": octets", held, want)
 	}
 	before := c.drawnOctets()
-	c.assocLock.backlogAccount.Charge(1 << 20)
+	c.backlog.account.Charge(1 << 20)
 	check.Equal(t, "what waits does not count", c.drawnOctets(), before+1<<20)
-	c.assocLock.backlogAccount.Trim(0)
+	c.backlog.account.Trim(0)
 	for d, want := range map[int]bool{chargeStepOctets: true, chargeStepOctets - 1: false, -chargeStepOctets: true,
 		1 - chargeStepOctets: false} {
 		c.chargeMemory()
-		check.That(t, !c.needsCharge() && c.unchargedPackets == 0, "more has changed right after a charge")
-		c.chargedOctets -= d
+		check.That(t, !c.needsCharge() && c.memory.unchargedPackets == 0, "more has changed right after a charge")
+		c.memory.chargedOctets -= d
 		check.That(t, c.needsCharge() == want, "%d octets more are worth a charge: %v", d, !want)
 	}
-	c.eventQueue.queuedOctets -= 5000
+	c.observers.events.queuedOctets -= 5000
 	c.unlock()
 	a.send(a.data(8, 0, 8, whole, 60_000)) // behind a gap, alone
 	check.That(t, b.Memory().Used >= 60_000, "one packet: %d octets are counted", b.Memory().Used)
@@ -575,10 +575,10 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	_, err := readAll(c)
 	check.That(t, errors.As(err, new(*assoc.MemoryError)),
 		"what had come to one that others need the memory of is read, %v", err)
-	arena := b.arenaPool.Get()
+	arena := b.memory.arenaPool.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
-	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.batchPool.New().(*assoc.TxBatch).Pkts), 4*44)
+	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.writer.batchPool.New().(*assoc.TxBatch).Pkts), 4*44)
 }
 
 func readAll(c *Conn) (int, error) {
@@ -607,7 +607,7 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 		n := []int{4, 4, 2, 4}[i]
 		before := b.Memory().Used
 		rowOf(n)
-		check.Equal(t, "packets since the last charge", a.c.unchargedPackets, int32(want))
+		check.Equal(t, "packets since the last charge", a.c.memory.unchargedPackets, int32(want))
 		check.That(t, b.Memory().Used > before == (i == 2), "row %d: %d octets are counted, %d before", i,
 			b.Memory().Used, before)
 	}
@@ -617,7 +617,7 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 // it sends: it waits for acknowledgements.
 func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	b := besiege(t, 1<<20, &Config{Backlog: 10})
-	b.reclaimer.isRunning.Store(true) // it would end the greedy
+	b.memory.reclaimer.isRunning.Store(true) // it would end the greedy
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	other := b.attack(netip.MustParseAddr("10.0.1.1"), 2)
 	for i := range 7 {
@@ -628,7 +628,7 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	for err == nil {
 		_, err = a.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
-	n := len(a.c.sendbuf.ring)
+	n := len(a.c.send.buffer.ring)
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n > 0 && n <= 1<<19,
 		"%d octets of what it sends are kept, %v", n, err)
 	a.c.lock()
@@ -678,7 +678,7 @@ func TestGreediestGoes(t *testing.T) {
 		}
 		must.That(t, port != 300, "it has no limit")
 	}
-	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.reclaimer.isRunning.Swap(true) })
+	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.memory.reclaimer.isRunning.Swap(true) })
 	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
 	}
 	_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil)
@@ -714,20 +714,20 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 		runtime.GC()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.Memory().Used == b.ownAccount.Drawn() && b.ownAccount.Drawn() > 0 && len(b.orphanAccounts) == 0
+		return b.Memory().Used == b.memory.own.Drawn() && b.memory.own.Drawn() > 0 && len(b.memory.orphans) == 0
 	})
 	b.bufs = rawio.NewPool(64<<10, 4)
 	a = b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	n := a.c.account.FairShare()
+	n := a.c.memory.account.FairShare()
 	check.That(t, n == 7<<16, "a share of %d octets, as if those were there", n)
 	// Others need it: its reader hears why, and its end is what it was.
 	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
-	b.reclaimer.isRunning.Store(true)
+	b.memory.reclaimer.isRunning.Store(true)
 	var load account.Account
-	b.memoryAccount.Open(&load, netip.MustParseAddr("10.0.1.1"))
+	b.memory.total.Open(&load, netip.MustParseAddr("10.0.1.1"))
 	for range 3 {
-		b.memoryAccount.Open(new(account.Account), netip.MustParseAddr("10.0.1.1"))
+		b.memory.total.Open(new(account.Account), netip.MustParseAddr("10.0.1.1"))
 	}
 	load.Charge(8 * account.Quantum)
 	b.reclaimMemory()

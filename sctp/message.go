@@ -5,8 +5,10 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/prefetch"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -50,6 +52,29 @@ type RecvInfo struct {
 // to read, it will send more.
 const quickAnswerTime = 200 * time.Microsecond
 
+// recvSide is the messages that wait for the program. Owner only, but for readable, deadline,
+// expectsWrites and blockedReader.
+type recvSide struct {
+	inbox          inbox                     // messages of streams that are not in use as a Stream
+	streams        map[wire.StreamID]*Stream // the ones that are
+	socket         *Socket                   // one-to-many style: the Socket that gets the messages instead
+	unreadInSocket int32                     // messages that wait there
+	expectsWrites  atomic.Bool               // the program is about to write; only the owner changes it
+	lastReadAt     rawio.Time                // when a message was last read to its end
+	deadline       deadline                  // of reads
+	readable       signal
+	blockedReader  prefetch.BlockedGoroutine // the goroutine that waits for readable
+}
+
+// sendSide is the messages between WriteMsg and their acknowledgement. Owner only, but for writable
+// and deadline.
+type sendSide struct {
+	buffer      sendBuf
+	firstWriter *waitingWriter // the first of the calls that wait for space in buffer
+	writable    signal         // without a channel until a goroutine has waited for it
+	deadline    deadline       // of writes; Streams and Sockets have deadlines of their own for them
+}
+
 // messageSource is the Conn as the association's Source. WriteMsg queues messages, and only their
 // acknowledgements come back.
 type messageSource Conn
@@ -63,32 +88,32 @@ func (s *messageSource) Idle() bool { return true }
 // Acked frees the buffer of a message that has arrived. Waiting writers wait on until there is room
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
-	s.sendbuf.freeMessage(token)
-	if s.numWriters > 0 && (*Conn)(s).nextWriterFits() {
-		s.afterUnlock |= taskWakeWriters
+	s.send.buffer.freeMessage(token)
+	if s.send.firstWriter != nil && (*Conn)(s).nextWriterFits() {
+		s.afterUnlock.tasks |= taskWakeWriters
 	}
 }
 
 // resizeSendBuffer makes the send buffer as large as the association's, which grows. While memory
 // is short it has its first size. Owner only.
 func (c *Conn) resizeSendBuffer() {
-	if c.sendbuf.maxOctets = c.a.SendBuffer(); c.memoryPressure {
-		c.sendbuf.maxOctets = c.sendbuf.baseOctets
+	if c.send.buffer.maxOctets = c.core.SendBuffer(); c.memory.underPressure.Load() {
+		c.send.buffer.maxOctets = c.send.buffer.baseOctets
 	}
 }
 
 // sendBufferHasRoom reports whether the send buffer has space for several messages. Owner only.
 func (c *Conn) sendBufferHasRoom() bool {
-	if !c.sendbuf.hasQuarterFree() {
+	if !c.send.buffer.hasQuarterFree() {
 		c.resizeSendBuffer()
 	}
-	return c.sendbuf.hasQuarterFree()
+	return c.send.buffer.hasQuarterFree()
 }
 
 // nextWriterFits reports whether there is space for several messages, and for the first waiting
 // one. Owner only.
 func (c *Conn) nextWriterFits() bool {
-	return c.numWriters > 0 && c.sendBufferHasRoom() && c.sendbuf.hasRoomFor(c.firstWriter.octets)
+	return c.send.firstWriter != nil && c.sendBufferHasRoom() && c.send.buffer.hasRoomFor(c.send.firstWriter.octets)
 }
 
 // waitingWriter is a call that waits for space in the send buffer.
@@ -99,26 +124,24 @@ type waitingWriter struct {
 
 // queueWriter queues a call behind those that wait. runUnlockTasks sets writable when there is
 // space. Owner only.
-func (c *Conn) queueWriter(w *waitingWriter) {
-	if c.writable.tokenCh == nil {
-		c.writable.init(c.t)
+func (s *sendSide) queueWriter(w *waitingWriter, t *Transport) {
+	if s.writable.tokenCh == nil {
+		s.writable.init(t)
 	}
-	last := &c.firstWriter
+	last := &s.firstWriter
 	for ; *last != nil; last = &(*last).next {
 		if *last == w {
 			return
 		}
 	}
 	*last = w
-	c.numWriters++
 }
 
 // unqueueWriter takes a call off the queue, if it is there. Owner only.
-func (c *Conn) unqueueWriter(w *waitingWriter) {
-	for at := &c.firstWriter; *at != nil; at = &(*at).next {
+func (s *sendSide) unqueueWriter(w *waitingWriter) {
+	for at := &s.firstWriter; *at != nil; at = &(*at).next {
 		if *at == w {
 			*at, w.next = w.next, nil
-			c.numWriters--
 			return
 		}
 	}
@@ -213,39 +236,39 @@ func (c *Conn) distributeMessages() (left bool) {
 		if c.sliceIsOver(sliceTime) {
 			return true
 		}
-		r, ok := c.a.Receive()
+		r, ok := c.core.Receive()
 		if !ok {
 			return false
 		}
 		// it will not be read; its window lets the peer go on to its shutdown
-		if c.closing || c.failed && c.unreadLostErr != nil {
-			c.a.Release(r)
+		if c.end.closing || c.end.failed && c.end.unreadLostErr != nil {
+			c.core.Release(r)
 			continue
 		}
-		if c.socket != nil {
-			c.socket.pushMessage(c, r)
-			c.afterUnlock |= taskWakeSocket
+		if c.recv.socket != nil {
+			c.recv.socket.pushMessage(c, r)
+			c.afterUnlock.tasks |= taskWakeSocket
 			continue
 		}
-		if s := c.streams[r.Stream]; s != nil {
+		if s := c.recv.streams[r.Stream]; s != nil {
 			s.inbox.push(r)
-			c.wakeStream(s)
+			c.afterUnlock.wakeStream(s)
 			continue
 		}
-		c.inbox.push(r)
-		c.afterUnlock |= taskWakeReaders
+		c.recv.inbox.push(r)
+		c.afterUnlock.tasks |= taskWakeReaders
 	}
 }
 
 // wakeStream makes runUnlockTasks wake the reader of s.
-func (c *Conn) wakeStream(s *Stream) {
-	c.afterUnlock |= taskDrainLists
-	if c.streamsToWake == nil {
-		if c.streamsToWake = c.spareWakeList.Swap(nil); c.streamsToWake == nil {
-			c.streamsToWake = new([]*Stream)
+func (u *unlockWork) wakeStream(s *Stream) {
+	u.tasks |= taskDrainLists
+	if u.streamsToWake == nil {
+		if u.streamsToWake = u.spareWakeList.Swap(nil); u.streamsToWake == nil {
+			u.streamsToWake = new([]*Stream)
 		}
 	}
-	list := c.streamsToWake
+	list := u.streamsToWake
 	if n := len(*list); n == 0 || (*list)[n-1] != s {
 		*list = append(*list, s)
 	}
@@ -260,7 +283,7 @@ func (c *Conn) wakeStream(s *Stream) {
 // returns ErrCutOff if the end, or a restart of the peer, came before the end of a message. After
 // ErrCutOff reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
-	return c.readFrom(p, &c.inbox, &c.readable, &c.readDeadline, false)
+	return c.readFrom(p, &c.recv.inbox, &c.recv.readable, &c.recv.deadline, false)
 }
 
 // setFrom fills i, which is zero, for a message, or piece of one, of which n octets have been read.
@@ -275,39 +298,39 @@ func (i *RecvInfo) setFrom(r *assoc.Received, n int) {
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	late := false
-	if !ready.isSet() && !c.expectsWrites.Load() { // it is set while there is anything
+	if !ready.isSet() && !c.recv.expectsWrites.Load() { // it is set while there is anything
 		if c.t.manyAssocs.Load() {
-			c.blockedReader.SetCaller()
+			c.recv.blockedReader.SetCaller()
 		}
 		late = d.wait(ready)
 	}
 	for {
 		c.acquireLock()
-		in.skipUnwanted(&c.a)
+		in.skipUnwanted(&c.core)
 		r := in.first()
-		if r != nil && !c.closing {
+		if r != nil && !c.end.closing {
 			if r.Cut {
 				err = ErrCutOff
 			}
 			var finished *assoc.Received
 			n, finished = in.readFirst(p, &info)
-			info.CumTSN = uint32(c.a.CumTSN())
+			info.CumTSN = uint32(c.core.CumTSN())
 			if cut {
 				if finished == nil {
 					finished = in.popFirst()
 				}
 				in.skipping = r.More
 			}
-			left := finished == nil || in.first() != nil || late || c.failed || in.streamClosed
+			left := finished == nil || in.first() != nil || late || c.end.failed || in.streamClosed
 			if !left {
 				d.clearSignal(ready)
 			}
 			if finished == nil { // nothing follows from that
 				c.unlockWithoutFlush()
 			} else {
-				c.a.Release(finished)
-				c.lastReadAt = c.t.now()
-				c.unlockAfterRead(c.lastReadAt)
+				c.core.Release(finished)
+				c.recv.lastReadAt = c.t.now()
+				c.unlockAfterRead(c.recv.lastReadAt)
 			}
 			if left {
 				ready.passOn()
@@ -315,13 +338,13 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut boo
 			return n, info, err
 		}
 		now := c.t.now()
-		err := c.readErr()
+		err := c.end.readErr()
 		if in.streamClosed {
 			err = net.ErrClosed
 		}
-		if c.expectsWrites.Load() {
-			c.expectsWrites.Store(false)
-			c.a.Expect(false)
+		if c.recv.expectsWrites.Load() {
+			c.recv.expectsWrites.Store(false)
+			c.core.Expect(false)
 			c.unlock()
 		} else {
 			c.unlockAfterRead(now)
@@ -353,26 +376,21 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered,
 		info.SackNow, info.NoBundle
-	asks, fetched := transportsWithMany.Load() > 0, false
-	if asks {
-		c.fetchToWrite()
-	}
+	var memory writePrefetch
+	memory.beforeLock(c)
 	var room ring           // for the buffer, if it is to be larger
 	var turn *waitingWriter // of this call, once it has waited
 	for late := false; ; {
 		a, now := c.lock()
-		if asks {
-			c.fetchMoreToWrite()
-			asks, fetched = false, true
-		}
-		err := c.closedErr()
+		memory.afterLock(c)
+		err := c.end.closedErr()
 		if d != nil && d.streamClosed {
 			err = net.ErrClosed
 		}
 		if err == nil && late {
 			err = os.ErrDeadlineExceeded
 		}
-		if err == nil && len(p) > c.sendbuf.baseOctets {
+		if err == nil && len(p) > c.send.buffer.baseOctets {
 			err = ErrMessageTooLong
 		}
 		if err == nil && info.Dest.IsValid() {
@@ -380,64 +398,62 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 		}
 		if err != nil {
 			if turn != nil {
-				c.unqueueWriter(turn)
+				c.send.unqueueWriter(turn)
 			}
 			c.unlock()
 			if turn != nil {
-				c.writable.Set() // for others that wait
+				c.send.writable.Set() // for others that wait
 			}
 			return 0, err
 		}
 		if info.Lifetime > 0 && m.Expires == 0 {
 			m.Expires = now.Add(info.Lifetime)
 		}
-		if c.memoryPressure || !c.sendbuf.hasRoomFor(len(p)) {
+		if c.memory.underPressure.Load() || !c.send.buffer.hasRoomFor(len(p)) {
 			c.resizeSendBuffer()
 		}
-		if c.numWriters > 0 && c.firstWriter != turn { // they have come before
+		if c.send.firstWriter != nil && c.send.firstWriter != turn { // they have come before
 			if turn != nil {
-				c.afterUnlock |= taskWakeWriters // it was woken in place of the first
+				c.afterUnlock.tasks |= taskWakeWriters // it was woken in place of the first
 			} else {
 				turn = &waitingWriter{octets: len(p)}
 			}
-			c.queueWriter(turn)
+			c.send.queueWriter(turn, c.t)
 			c.unlock()
 			if d == nil {
-				d = &c.writeDeadline
+				d = &c.send.deadline
 			}
-			late = d.wait(&c.writable)
+			late = d.wait(&c.send.writable)
 			continue
 		}
-		if size := c.sendbuf.ringSizeFor(len(p)); size > 0 && size != len(room.octets) {
+		if size := c.send.buffer.ringSizeFor(len(p)); size > 0 && size != len(room.octets) {
 			c.unlock()
 			room = newRing(size)
 			continue
 		} else if size > 0 {
-			c.sendbuf.switchRing(room)
+			c.send.buffer.switchRing(room)
 			room = ring{}
 		}
-		expects := c.inbox.first() != nil && now.Sub(c.lastReadAt) < quickAnswerTime
-		if expects != c.expectsWrites.Load() { // to store is what costs
-			c.expectsWrites.Store(expects)
+		expects := c.recv.inbox.first() != nil && now.Sub(c.recv.lastReadAt) < quickAnswerTime
+		if expects != c.recv.expectsWrites.Load() { // to store is what costs
+			c.recv.expectsWrites.Store(expects)
 		}
 		a.Expect(expects)
-		if w, token, ok := c.sendbuf.putMessage(p, &info); ok {
-			if m.Body[0], m.Body[1], m.Token = w.body[0], w.body[1], token; fetched {
-				c.fetchLastToWrite()
-				fetched = false
-			}
+		if w, token, ok := c.send.buffer.putMessage(p, &info); ok {
+			m.Body[0], m.Body[1], m.Token = w.body[0], w.body[1], token
+			memory.beforeSend(c)
 			if err = a.Send(now, &m); err != nil {
-				c.sendbuf.undoPut()
+				c.send.buffer.undoPut()
 			}
 			if err != assoc.ErrSendBufferFull {
 				if turn != nil {
-					c.unqueueWriter(turn)
+					c.send.unqueueWriter(turn)
 				}
-				if c.numWriters > 0 && c.nextWriterFits() {
-					c.afterUnlock |= taskWakeWriters // the next that waits
+				if c.send.firstWriter != nil && c.nextWriterFits() {
+					c.afterUnlock.tasks |= taskWakeWriters // the next that waits
 				}
 				if len(p) <= shortWorkOctets {
-					c.unlockAsOf(now)
+					c.unlockAt(now)
 				} else {
 					c.unlock()
 				}
@@ -450,11 +466,11 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 		if turn == nil {
 			turn = &waitingWriter{octets: len(p)}
 		}
-		c.queueWriter(turn)
+		c.send.queueWriter(turn, c.t)
 		c.unlock()
 		if d == nil {
-			d = &c.writeDeadline
+			d = &c.send.deadline
 		}
-		late = d.wait(&c.writable)
+		late = d.wait(&c.send.writable)
 	}
 }

@@ -38,7 +38,7 @@ var _, _ net.Conn = (*StreamConn)(nil), (*MessageConn)(nil)
 func (c *Conn) StreamConn() *StreamConn {
 	s := c.Stream(0)
 	c.lock()
-	c.failsOnRestart = true
+	c.end.failsOnRestart = true
 	c.unlock()
 	return &StreamConn{netConn{c, &s.readDeadline, &s.writeDeadline}, s}
 }
@@ -46,7 +46,7 @@ func (c *Conn) StreamConn() *StreamConn {
 // MessageConn returns the association as a net.Conn of one message a call. Its deadlines are those
 // of c.
 func (c *Conn) MessageConn() *MessageConn {
-	return &MessageConn{netConn{c, &c.readDeadline, &c.writeDeadline}}
+	return &MessageConn{netConn{c, &c.recv.deadline, &c.send.deadline}}
 }
 
 // Read reads octets. It returns io.EOF when the peer has closed.
@@ -71,7 +71,7 @@ func (s *StreamConn) Write(p []byte) (n int, err error) {
 func (m *MessageConn) Read(p []byte) (n int, err error) {
 	if err = m.checkDeadline(m.readDeadline, p); err == nil && len(p) > 0 {
 		var info RecvInfo
-		n, info, err = m.c.readFrom(p, &m.c.inbox, &m.c.readable, m.readDeadline, true)
+		n, info, err = m.c.readFrom(p, &m.c.recv.inbox, &m.c.recv.readable, m.readDeadline, true)
 		if err == nil && info.More {
 			err = ErrTruncated
 		}
@@ -160,7 +160,7 @@ func (n *netConn) setDeadlines(t time.Time, ds ...*deadline) error {
 func (c *Conn) isClosing() bool {
 	c.lock()
 	defer c.unlock()
-	return c.closing
+	return c.end.closing
 }
 
 // StreamListener returns the listener as a net.Listener whose connections are a *StreamConn each.
@@ -189,8 +189,8 @@ func (l *netListener) Accept() (net.Conn, error) {
 // abortOnRestart ends an association whose octets are one stream: a part of them is missing. Owner
 // only.
 func (c *Conn) abortOnRestart(now rawio.Time) {
-	c.unreadLostErr, c.failed = ErrRestarted, true
+	c.end.unreadLostErr, c.end.failed = ErrRestarted, true
 	c.wakeAll()
 	c.dropUnread()
-	c.a.Abort(now, []byte("a stream of octets does not outlive a restart"))
+	c.core.Abort(now, []byte("a stream of octets does not outlive a restart"))
 }

@@ -380,5 +380,5 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	c.lock() // its end has not been told yet
 	defer c.unlock()
 	c.abortOnRestart(c.t.now())
-	check.Error(t, "why there is no more", c.closedErr(), ErrRestarted)
+	check.Error(t, "why there is no more", c.end.closedErr(), ErrRestarted)
 }

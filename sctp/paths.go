@@ -145,10 +145,10 @@ func (c *Conn) Reconfigure(change func(*Config)) error {
 		change(&cfg)
 		copyOptions(core, &cfg)
 	})
-	if buffer := cfg.firstSendBuffer(); err == nil && buffer != c.sendbuf.baseOctets {
-		c.sendbuf.baseOctets = buffer
+	if buffer := cfg.firstSendBuffer(); err == nil && buffer != c.send.buffer.baseOctets {
+		c.send.buffer.baseOctets = buffer
 		c.resizeSendBuffer()
-		c.afterUnlock |= taskWakeWriters
+		c.afterUnlock.tasks |= taskWakeWriters
 	}
 	return err
 }

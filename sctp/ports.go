@@ -11,6 +11,22 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
+// portTable is which SCTP ports are in use. Transport.mu guards it.
+type portTable struct {
+	listeners      map[uint16][]*Listener    // several on one port have different addresses
+	users          map[uint16]int            // users of each bound port
+	dialUsers      map[uint16]int            // those of them that are associations of Dial
+	boundAddrs     map[uint16][]netip.Addr   // the addresses of each user of a port; none for all
+	linkBoundAddrs map[uint16][]netip.Addr   // the addresses of each port of the link; none for all
+	lingering      map[uint16]*lingeringPort // ports without a user any more, see releasePort
+}
+
+func newPortTable() portTable {
+	return portTable{listeners: make(map[uint16][]*Listener), users: make(map[uint16]int),
+		dialUsers: make(map[uint16]int), boundAddrs: make(map[uint16][]netip.Addr),
+		linkBoundAddrs: make(map[uint16][]netip.Addr), lingering: make(map[uint16]*lingeringPort)}
+}
+
 // freePortTries is how many ports are looked at for a free one before a Dial shares one.
 const freePortTries = 64
 
@@ -20,7 +36,7 @@ const freePortTries = 64
 // are free. Called with mu held.
 func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePort uint16) (port uint16, err error) {
 	at := cfg.LocalAddrs
-	if s := cfg.socket; s != nil && !t.closed && t.portUsers[s.listener.port] > 0 {
+	if s := cfg.socket; s != nil && !t.closed && t.ports.users[s.listener.port] > 0 {
 		t.addPortUser(s.listener.port, at)
 		return s.listener.port, nil
 	}
@@ -38,7 +54,7 @@ func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePo
 		t.addPortUser(port, at)
 	}
 	if err == nil && cfg.socket == nil {
-		t.dialUsers[port]++
+		t.ports.dialUsers[port]++
 	}
 	return port, err
 }
@@ -46,16 +62,16 @@ func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePo
 // releaseDialPort notes that a Dial, or its association, has done with the port. Called with mu
 // held.
 func (t *Transport) releaseDialPort(port uint16) {
-	if t.dialUsers[port]--; t.dialUsers[port] == 0 {
-		delete(t.dialUsers, port)
+	if t.ports.dialUsers[port]--; t.ports.dialUsers[port] == 0 {
+		delete(t.ports.dialUsers, port)
 	}
 }
 
 // canSharePort says whether a port is bound at just those own addresses, for associations of Dial
 // alone. Called with mu held.
 func (t *Transport) canSharePort(port uint16, at []netip.Addr) bool {
-	n, bound := t.dialUsers[port], t.boundAddrs[port]
-	return n > 0 && n == t.portUsers[port] && len(bound) == n*len(at) &&
+	n, bound := t.ports.dialUsers[port], t.ports.boundAddrs[port]
+	return n > 0 && n == t.ports.users[port] && len(bound) == n*len(at) &&
 		!slices.ContainsFunc(at, func(a netip.Addr) bool { return !hasAddr(bound, a) })
 }
 
@@ -77,7 +93,7 @@ func (t *Transport) bindDynamicPort(share func(port uint16) bool, at []netip.Add
 	start := rand.IntN(endpoint.NumDynamic)
 	for i := range endpoint.NumDynamic + freePortTries { // the first are looked at again, to be shared
 		port := uint16(endpoint.FirstDynamic + (start+i)%endpoint.NumDynamic)
-		if t.portUsers[port] > 0 {
+		if t.ports.users[port] > 0 {
 			if i >= freePortTries && share(port) {
 				t.addPortUser(port, at)
 				return port, nil
@@ -93,7 +109,7 @@ func (t *Transport) bindDynamicPort(share func(port uint16) bool, at []netip.Add
 
 func (t *Transport) bindFreePort(port uint16, at []netip.Addr) error {
 	if t.reuseLingering(port) {
-		if slices.Equal(t.boundAddrs[port], at) {
+		if slices.Equal(t.ports.boundAddrs[port], at) {
 			return nil
 		}
 		t.dropPortUser(port)
@@ -112,7 +128,7 @@ func (t *Transport) bindFreePort(port uint16, at []netip.Addr) error {
 // addresses. Associations that a listener has accepted outlive it. As with TCP, they do not keep
 // others from listening there. Called with mu held.
 func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
-	for _, l := range t.listeners[port] {
+	for _, l := range t.ports.listeners[port] {
 		own := l.cfg.LocalAddrs
 		if len(own) == 0 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool {
 			return hasAddr(own, a)
@@ -120,14 +136,14 @@ func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
 			return true
 		}
 	}
-	return t.dialUsers[port] > 0 && !t.isBoundElsewhere(port, at)
+	return t.ports.dialUsers[port] > 0 && !t.isBoundElsewhere(port, at)
 }
 
 // claimLinkPort takes a port of the link at those addresses, or at all, if the link does not have
 // it there. Called with mu held.
 func (t *Transport) claimLinkPort(port uint16, at []netip.Addr) error {
 	b, ok := t.link.(rawio.PortBinder)
-	had, has := t.linkBoundAddrs[port]
+	had, has := t.ports.linkBoundAddrs[port]
 	if !ok || has && len(had) == 0 {
 		return nil
 	}
@@ -137,9 +153,9 @@ func (t *Transport) claimLinkPort(port uint16, at []netip.Addr) error {
 	err := b.BindPort(port, at...)
 	switch {
 	case err == nil && len(at) > 0:
-		t.linkBoundAddrs[port] = append(had, at...)
+		t.ports.linkBoundAddrs[port] = append(had, at...)
 	case err == nil:
-		t.linkBoundAddrs[port] = nil
+		t.ports.linkBoundAddrs[port] = nil
 	case has && len(at) == 0:
 		_ = b.BindPort(port, had...) // it was free a moment ago
 	}
@@ -148,14 +164,14 @@ func (t *Transport) claimLinkPort(port uint16, at []netip.Addr) error {
 
 // addPortUser notes one user more of a port, which has it at those addresses. Called with mu held.
 func (t *Transport) addPortUser(port uint16, at []netip.Addr) {
-	t.portUsers[port]++
-	t.boundAddrs[port] = append(t.boundAddrs[port], at...)
+	t.ports.users[port]++
+	t.ports.boundAddrs[port] = append(t.ports.boundAddrs[port], at...)
 }
 
 // isBoundElsewhere says whether a port that is in use is so at other addresses alone. Called with
 // mu held.
 func (t *Transport) isBoundElsewhere(port uint16, at []netip.Addr) bool {
-	bound := t.boundAddrs[port]
+	bound := t.ports.boundAddrs[port]
 	return len(bound) > 0 && len(at) > 0 && !slices.ContainsFunc(at, func(a netip.Addr) bool {
 		return hasAddr(bound, a)
 	})
@@ -163,17 +179,17 @@ func (t *Transport) isBoundElsewhere(port uint16, at []netip.Addr) bool {
 
 // dropPortUser drops one user of a port, which had it at those addresses. Called with mu held.
 func (t *Transport) dropPortUser(port uint16, at ...netip.Addr) {
-	if t.portUsers[port]--; t.portUsers[port] > 0 {
+	if t.ports.users[port]--; t.ports.users[port] > 0 {
 		for _, a := range at {
-			if i := indexAddr(t.boundAddrs[port], a); i >= 0 {
-				t.boundAddrs[port] = slices.Delete(t.boundAddrs[port], i, i+1)
+			if i := indexAddr(t.ports.boundAddrs[port], a); i >= 0 {
+				t.ports.boundAddrs[port] = slices.Delete(t.ports.boundAddrs[port], i, i+1)
 			}
 		}
 		return
 	}
-	delete(t.portUsers, port)
-	delete(t.boundAddrs, port)
-	delete(t.linkBoundAddrs, port)
+	delete(t.ports.users, port)
+	delete(t.ports.boundAddrs, port)
+	delete(t.ports.linkBoundAddrs, port)
 	if b, ok := t.link.(rawio.PortBinder); ok {
 		b.UnbindPort(port)
 	}

@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/prefetch"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 	fetchMoreDistance = 2
 	fetchLastDistance = 1
 
-	fetchTimersDistance = 8 // how many ahead fetchTimerFields is
+	fetchTimersDistance = 8 // how many deadlines ahead prefetchTimer is
 
 	messageFetchOctets = 128 // of what a message lies in
 	channelFetchOctets = 104 // of what its reader waits for
@@ -42,21 +41,12 @@ func (t *Transport) updateManyAssocs() {
 	}
 }
 
-// connFor returns the association of the i-th of n packets, nil if it was handled or has none. It
-// resolves a deferred packet now.
-func (r *receiver) connFor(i, n int) *Conn {
-	if r.t.manyAssocs.Load() {
-		r.prefetchConns(i, n)
-	}
-	if r.isDeferred[i] {
-		r.resolveDeferred(i)
-	}
-	return r.conns[i]
-}
-
 // prefetchConns prefetches the memory that the associations of the packets behind the i-th of n
-// will need.
+// will need. It does nothing unless there are many associations.
 func (r *receiver) prefetchConns(i, n int) {
+	if !r.t.manyAssocs.Load() {
+		return
+	}
 	if i == 0 {
 		for k := range min(fetchDistance, n) {
 			r.conns[k].fetchHead()
@@ -90,73 +80,98 @@ func (r *receiver) prefetchRest() {
 	r.fetchingConn, r.fetchedConn = nil, nil
 }
 
-// fetchHead prefetches the memory of an association that each packet looks at. That is too much to
-// ask for at once: the rest is left to fetchRest. fetchMore is for what it leads to, fetchReader
-// for the reader, and fetchLast for the goroutine that waits there. Each is called when what is
-// before it is there, or is to come at once. The Conn may be nil.
+// The steps of prefetching an association for a packet. Each is called when the memory of the step
+// before it is there, or is about to come. The Conn may be nil. It is compared with nil in each
+// step: otherwise the compiler looks at its memory, and waits for it.
+
+// fetchHead prefetches the groups before the core, and half of the core: what each packet looks at.
 func (c *Conn) fetchHead() {
 	if c != nil {
-		prefetch.Range(c, 0, lockFetchedEnd)
-		prefetch.Range(c, unsafe.Offsetof(c.numWriters), unsafe.Offsetof(c.a))
-		assocOf(c).Prefetch()
+		c.fetchGroups()
+		c.core.Prefetch()
 	}
 }
 
-// lockFetchedEnd is where the prefetched part of the lock ends.
-const lockFetchedEnd = unsafe.Offsetof(Conn{}.assocLock) + unsafe.Offsetof(assocLock{}.backlogMu)
+// fetchGroups prefetches the groups before the core.
+func (c *Conn) fetchGroups() { prefetch.Span(&c.t, &c.backlog.count) }
 
-// assocOf returns the core of an association without a look at its memory.
-func assocOf(c *Conn) *assoc.Assoc { return prefetch.FieldAt[assoc.Assoc](c, unsafe.Offsetof(c.a)) }
-
+// fetchRest prefetches the rest of the core. It is too much to ask for with fetchHead.
 func (c *Conn) fetchRest() {
 	if c != nil {
-		assocOf(c).PrefetchRest()
+		c.core.PrefetchRest()
 	}
 }
 
+// fetchReader prefetches the stack of the goroutine that waits for a message.
 func (c *Conn) fetchReader() {
 	if c != nil {
-		c.blockedReader.FetchStack()
+		c.recv.blockedReader.FetchStack()
 	}
 }
 
-// fetchTimerFields prefetches the fields for the timer of an association.
-func (c *Conn) fetchTimerFields() {
-	prefetch.Range(c, unsafe.Offsetof(c.timerAt), unsafe.Offsetof(c.heapID))
-}
-
+// fetchMore prefetches what the groups and the core lead to.
 func (c *Conn) fetchMore() {
 	if c != nil {
-		assocOf(c).PrefetchNext()
-		c.fetchConnPointees()
+		c.core.PrefetchNext()
+		c.fetchPointees()
 	}
 }
 
-// fetchToWrite prefetches the memory that writing a message and waiting for the answer look at.
-// fetchMoreToWrite is fetchMore for that.
-func (c *Conn) fetchToWrite() {
-	prefetch.Range(c, 0, lockFetchedEnd)
-	prefetch.Range(c, unsafe.Offsetof(c.readDeadline), unsafe.Offsetof(c.a))
-	assocOf(c).PrefetchSend()
+// fetchPointees prefetches what the groups lead to.
+func (c *Conn) fetchPointees() {
+	prefetch.Pointee(&c.send.buffer.ring, messageFetchOctets)
+	prefetch.Pointee(&c.send.buffer.msgs, int(unsafe.Sizeof(bufferedMessage{})))
+	prefetch.Pointee(&c.recv.readable.tokenCh, channelFetchOctets)
 }
 
-func (c *Conn) fetchMoreToWrite() {
-	assocOf(c).PrefetchNextSend()
-	c.fetchConnPointees()
-}
-
-// fetchLastToWrite is the third step.
-func (c *Conn) fetchLastToWrite() { assocOf(c).PrefetchLastSend() }
-
-// fetchConnPointees is fetchMore for what the Conn leads to.
-func (c *Conn) fetchConnPointees() {
-	prefetch.Pointee(&c.sendbuf.ring, messageFetchOctets)
-	prefetch.Pointee(&c.sendbuf.msgs, int(unsafe.Sizeof(bufferedMessage{})))
-	prefetch.Pointee(&c.readable.tokenCh, channelFetchOctets)
-}
-
+// fetchLast prefetches what the runtime keeps of the goroutine that waits for a message.
 func (c *Conn) fetchLast() {
-	if c != nil && c.socket == nil {
-		prefetch.ChanReceiver(&c.readable.tokenCh)
+	if c != nil && c.recv.socket == nil {
+		prefetch.ChanReceiver(&c.recv.readable.tokenCh)
+	}
+}
+
+// writePrefetch prefetches the memory that a WriteMsg looks at, and waiting for the answer. It does
+// so in three steps, and once in a call, however often that waits.
+type writePrefetch uint8
+
+// The step that comes next.
+const (
+	prefetchNothing writePrefetch = iota
+	prefetchLocked
+	prefetchQueued
+)
+
+// beforeLock is the first step. It does nothing unless there are many associations; then the
+// others do nothing either.
+func (w *writePrefetch) beforeLock(c *Conn) {
+	if transportsWithMany.Load() > 0 && c != nil {
+		c.fetchGroups()
+		c.core.PrefetchSend()
+		*w = prefetchLocked
+	}
+}
+
+// afterLock is the second step, with the association lock held.
+func (w *writePrefetch) afterLock(c *Conn) {
+	if *w == prefetchLocked {
+		c.core.PrefetchNextSend()
+		c.fetchPointees()
+		*w = prefetchQueued
+	}
+}
+
+// beforeSend is the third step, for a message that is in the send buffer.
+func (w *writePrefetch) beforeSend(c *Conn) {
+	if *w == prefetchQueued {
+		c.core.PrefetchLastSend()
+		*w = prefetchNothing
+	}
+}
+
+// prefetchTimer prefetches what redistributeSlot looks at of a deadline behind the i-th.
+func prefetchTimer(list []wheelEntry, i int) {
+	if k := i + fetchTimersDistance; k < len(list) && list[k].c != nil {
+		prefetch.Object(&list[k].c.timer)
 	}
 }

@@ -130,24 +130,27 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 	})
 }
 
-// What a write looks at of a Conn, and what waiting for the answer does, lies in what it asks for:
-// where it does not, the write waits for memory that could have come with the rest.
+// What each packet, read and write looks at of a Conn lies before its core, and is asked for as a
+// whole; and the core begins with what leads to the Conn: where it does not, they wait for memory
+// that could have come with the rest.
 func TestWhatAWriteLooksAtIsAskedFor(t *testing.T) {
 	var c Conn
-	for name, end := range map[string]uintptr{
-		"timers":      unsafe.Offsetof(c.trimAt) + unsafe.Sizeof(c.trimAt),
-		"backlog":     unsafe.Offsetof(c.backlogRest) + unsafe.Sizeof(c.backlogRest),
-		"inbox":       unsafe.Offsetof(c.inbox) + unsafe.Sizeof(c.inbox),
-		"send buffer": unsafe.Offsetof(c.sendbuf) + unsafe.Sizeof(c.sendbuf),
-		"gate":        unsafe.Offsetof(c.assocLock) + unsafe.Offsetof(c.assocLock.closed) + 1,
+	end := unsafe.Offsetof(c.backlog) + unsafe.Sizeof(c.backlog.count)
+	for name, at := range map[string]uintptr{
+		"lock":         unsafe.Offsetof(c.assocLock),
+		"above":        unsafe.Offsetof(c.upper),
+		"reads":        unsafe.Offsetof(c.recv),
+		"writes":       unsafe.Offsetof(c.send),
+		"end":          unsafe.Offsetof(c.end),
+		"after unlock": unsafe.Offsetof(c.afterUnlock),
+		"coalescing":   unsafe.Offsetof(c.coalescing),
+		"memory":       unsafe.Offsetof(c.memory),
+		"observers":    unsafe.Offsetof(c.observers),
+		"timer":        unsafe.Offsetof(c.timer),
 	} {
-		check.That(t, end <= lockFetchedEnd, "%s: up to %d, of which %d octets are asked for", name, end,
-			lockFetchedEnd)
+		check.That(t, at < unsafe.Offsetof(c.backlog), "%s: at %d, of which %d octets are asked for", name, at, end)
 	}
-	check.That(t, unsafe.Offsetof(c.assocLock) < lockFetchedEnd && lockFetchedEnd <= 6*64-8,
-		"%d octets are asked for", lockFetchedEnd)
-	check.That(t, unsafe.Offsetof(c.numWriters) < unsafe.Offsetof(c.readDeadline) && unsafe.Offsetof(c.readDeadline) <
-		unsafe.Offsetof(c.readable) && unsafe.Offsetof(c.readable) < unsafe.Offsetof(c.blockedReader) &&
-		unsafe.Offsetof(c.blockedReader)+unsafe.Sizeof(c.blockedReader) == unsafe.Offsetof(c.a),
-		"what who waits looks at is not together before the association")
+	check.That(t, unsafe.Offsetof(c.t) == 0 && unsafe.Offsetof(c.backlog.count) == 0 && end <= 11*64-8,
+		"%d octets are asked for", end)
+	check.Equal(t, "where the Owner lies", unsafe.Offsetof(c.core.Owner), 0)
 }

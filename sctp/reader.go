@@ -121,10 +121,10 @@ func (r *receiver) finishRun(err error) error {
 		r.mustSendCoalesced = false
 	}
 	if r.runPackets > 0 {
-		woken := counterDelta(&r.t.signalWakes, &r.wakesSeen)
+		woken := counterDelta(&r.t.signals.wakes, &r.wakesSeen)
 		answers := woken
 		// answers of one association go together in any case
-		if brought := counterDelta(&r.t.signalRequests, &r.requestsSeen); r.servesSeveral {
+		if brought := counterDelta(&r.t.signals.requests, &r.requestsSeen); r.servesSeveral {
 			answers = max(woken, brought)
 		}
 		r.t.coalescer.expectReplies(answers)
@@ -203,19 +203,19 @@ func (r *receiver) releaseConn(last bool) (held *Conn) {
 	// Otherwise another goroutine has the lock, and does the same when it unlocks.
 	if r.lastConn != nil && (r.holdsLock || r.lastConn.tryLock()) {
 		if last {
-			r.watchAnswers(&r.lastConn.a)
+			r.watchAnswers(&r.lastConn.core)
 		}
-		r.indexChanged = r.indexChanged || r.lastConn.a.HasEvents()
+		r.indexChanged = r.indexChanged || r.lastConn.core.HasEvents()
 		now := r.arrivedAt
 		if !r.holdsLock || r.runOctets > shortWorkOctets { // others have had the lock, or the packets took a while
 			now = r.t.now()
 		}
-		if last && r.lastConn.a.SackDue(now) && r.pollPolicy.HoldsSack() {
-			r.lastConn.a.HoldSack(true)
+		if last && r.lastConn.core.SackDue(now) && r.pollPolicy.HoldsSack() {
+			r.lastConn.core.HoldSack(true)
 			held = r.lastConn
 		}
-		r.lastConn.a.SetCrowded(r.servesSeveral && r.t.manyAssocs.Load())
-		r.lastConn.servedWithOthers = r.servesSeveral &&
+		r.lastConn.core.SetCrowded(r.servesSeveral && r.t.manyAssocs.Load())
+		r.lastConn.coalescing.withOthers = r.servesSeveral &&
 			(r.runOctets <= shortWorkOctets || r.runOctets <= r.runPackets*shortPacketOctets)
 		r.mustSendCoalesced = r.lastConn.flushAndUnlock(now) || r.mustSendCoalesced
 	}
@@ -239,19 +239,19 @@ func (r *receiver) releaseHeldSack(c *Conn, woken bool) {
 		runtime.Gosched()
 	}
 	if !c.tryLock() {
-		c.sackReleased.Store(true)
+		c.coalescing.sackReleased.Store(true)
 		if !c.tryLock() { // the owner may have left before it could see that
 			return
 		}
 	}
 	now := r.t.now()
 	c.releaseSack()
-	r.pollPolicy.RecordHeldSack(!c.a.SackDue(now))
+	r.pollPolicy.RecordHeldSack(!c.core.SackDue(now))
 	c.unlockAfterRead(now)
 }
 
 // releaseSack lets a SACK go that was held back. Owner only.
 func (c *Conn) releaseSack() {
-	c.sackReleased.Store(false)
-	c.a.HoldSack(false)
+	c.coalescing.sackReleased.Store(false)
+	c.core.HoldSack(false)
 }

@@ -84,7 +84,7 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		warm(t, c)
 		synctest.Wait()
 		s, r := p.b.turnState(), p.b.readerRole.readerSignal.Load()
-		check.That(t, s == roleCaller && r == &d.readable,
+		check.That(t, s == roleCaller && r == &d.recv.readable,
 			"state %d while the server waits for the next message, reader %p", s, r)
 		check.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
 		began := time.Now()
@@ -117,9 +117,9 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 		{"Close of the transport", func(p *pair, c *Conn) { p.a.Close() }, net.ErrClosed},
 		{"another goroutine's token", func(p *pair, c *Conn) {
 			c.lock()
-			c.closing = true // ReadMsg is to see it
+			c.end.closing = true // ReadMsg is to see it
 			c.unlock()
-			c.readable.Set()
+			c.recv.readable.Set()
 		}, net.ErrClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 				p, c, _ := warmPair(t)
 				call := func() error { return read(c) }
 				ends := [...]<-chan error{blocked(call), blocked(call), blocked(call)}
-				must.Equal(t, "whether the client reads the link", p.a.readerRole.readerSignal.Load(), &c.readable)
+				must.Equal(t, "whether the client reads the link", p.a.readerRole.readerSignal.Load(), &c.recv.readable)
 				began := time.Now()
 				tt.do(p, c)
 				for _, end := range ends {
@@ -335,7 +335,7 @@ func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 		"Abort": func(c *Conn) { c.Abort("enough") },
 		"deadline": func(c *Conn) {
 			c.SetWriteDeadline(time.Now())
-			for _, s := range c.streams {
+			for _, s := range c.recv.streams {
 				s.SetReadDeadline(time.Now())
 			}
 		},

@@ -81,10 +81,10 @@ func (c *Conn) deliverOrQueue(now rawio.Time, row []rawio.Packet, owned bool) (n
 // processPackets handles the packets for a caller that holds the lock. It returns 0 if the
 // association has ended.
 func (c *Conn) processPackets(now rawio.Time, row []rawio.Packet) (n int) {
-	n = c.a.HandlePackets(now, row)
+	n = c.core.HandlePackets(now, row)
 	c.chargePackets(n)
-	if c.a.SackNow() {
-		c.t.transmitBatch(now, &c.a)
+	if c.core.SackNow() {
+		c.t.transmitBatch(now, &c.core)
 	}
 	return n
 }

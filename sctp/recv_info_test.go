@@ -57,10 +57,10 @@ func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 		until(t, "rest", func() bool {
 			s.lock()
 			defer s.unlock()
-			return s.a.GoIdle()
+			return s.core.GoIdle()
 		})
 		s.lock()
-		check.That(t, s.a.IsIdle() && uint32(s.a.CumTSN()) == info.TSN, "%d, want %d", s.a.CumTSN(), info.TSN)
+		check.That(t, s.core.IsIdle() && uint32(s.core.CumTSN()) == info.TSN, "%d, want %d", s.core.CumTSN(), info.TSN)
 		s.unlock()
 	})
 	t.Run("read by a Socket", func(t *testing.T) {

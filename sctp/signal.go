@@ -1,11 +1,19 @@
 package sctp
 
+import "sync/atomic"
+
 // signal is a token that makes a waiting goroutine look again. A goroutine that waits for it may
 // read the link of its Transport meanwhile. Its methods may be called from several goroutines.
 type signal struct {
 	t           *Transport
 	tokenCh     chan struct{}
 	waitEndedAt atomicTime // when Wait returned last
+}
+
+// signalCounts is how often signals of a Transport were set, and what for.
+type signalCounts struct {
+	wakes    atomic.Uint64 // times that a signal was set
+	requests atomic.Uint64 // things to answer, see signal.Brings
 }
 
 // newSignal returns a signal that is not set.
@@ -23,7 +31,7 @@ func (s *signal) C() <-chan struct{} { return s.tokenCh }
 // Set sets the signal, and wakes one goroutine that waits for it.
 func (s *signal) Set() {
 	if s.passOn() {
-		s.t.signalWakes.Add(1)
+		s.t.signals.wakes.Add(1)
 	}
 }
 
@@ -44,7 +52,7 @@ func (s *signal) passOn() bool {
 // Brings counts one of the things that the signal is set for. It is for one goroutine that serves
 // many associations. That goroutine is woken once, and as many answers are expected of it as things
 // have come.
-func (s *signal) Brings() { s.t.signalRequests.Add(1) }
+func (s *signal) Brings() { s.t.signals.requests.Add(1) }
 
 // isSet says whether the signal is set. It may become set at once.
 func (s *signal) isSet() bool { return len(s.tokenCh) > 0 }

@@ -38,7 +38,7 @@ type Snapshot struct {
 // what it wants to know, changes nothing and does not block.
 func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
 	c.acquireLock()
-	look(&c.a)
+	look(&c.core)
 	c.unlockWithoutFlush()
 }
 
@@ -71,7 +71,7 @@ func (t *Transport) connsByAge() []*Conn {
 		if compared++; compared%64 == 0 {
 			stroll.Step()
 		}
-		return cmp.Compare(a.assocNumber, b.assocNumber)
+		return cmp.Compare(a.origin.assocNumber, b.origin.assocNumber)
 	})
 	return live
 }
@@ -83,7 +83,7 @@ type snapshotter struct {
 }
 
 func (l *snapshotter) takeSnapshot(c *Conn) *Snapshot {
-	s := &Snapshot{Passive: c.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.beganAt)),
+	s := &Snapshot{Passive: c.origin.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.origin.beganAt)),
 		Memory: c.drawnOctets()}
 	next := 0
 	c.peekAssoc(func(a *assoc.Assoc) {

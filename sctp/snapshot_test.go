@@ -63,8 +63,8 @@ func TestPeekLeavesNothingBehind(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
 	s.peekAssoc(func(*assoc.Assoc) {
 		must.Get(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-		until(t, "a packet waits", func() bool { return s.assocLock.backlogLen.Load() > 0 })
+		until(t, "a packet waits", func() bool { return s.backlog.count.Load() > 0 })
 	})
-	check.Equal(t, "packets that wait", s.assocLock.backlogLen.Load(), 0)
+	check.Equal(t, "packets that wait", s.backlog.count.Load(), 0)
 	skim(t, s)
 }

@@ -142,9 +142,9 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 
 // pushMessage queues a message. Called by the owner of the association.
 func (s *Socket) pushMessage(c *Conn, r *assoc.Received) {
-	c.unreadMessages++
+	c.recv.unreadInSocket++
 	s.mu.Lock()
-	s.queue.push(socketMessage{c, r, c.a.CumTSN()})
+	s.queue.push(socketMessage{c, r, c.core.CumTSN()})
 	s.mu.Unlock()
 	s.readable.Brings()
 }
@@ -161,8 +161,8 @@ func (s *Socket) dropUnread(c *Conn) {
 		if m.c != c {
 			return false
 		}
-		c.a.Release(m.r)
-		c.unreadMessages--
+		c.core.Release(m.r)
+		c.recv.unreadInSocket--
 		return true
 	})
 	if q.list = q.list[:q.head+len(left)]; q.len() == 0 {
@@ -174,7 +174,7 @@ func (s *Socket) dropUnread(c *Conn) {
 func (c *Conn) releaseMessage(r *assoc.Received) {
 	a, now := c.lock()
 	a.Release(r)
-	c.unreadMessages--
+	c.recv.unreadInSocket--
 	c.unlockAfterRead(now)
 }
 
@@ -231,7 +231,7 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 // joinSetup waits for an association that the peer, or another goroutine, has begun to set up.
 func (s *Socket) joinSetup(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
 	for _, c := range s.t.liveConns() {
-		if c.socket != s || c.RemoteAddr().(Addr).AddrPort != peer {
+		if c.recv.socket != s || c.RemoteAddr().(Addr).AddrPort != peer {
 			continue
 		}
 		select {
@@ -239,7 +239,7 @@ func (s *Socket) joinSetup(ctx context.Context, peer netip.AddrPort) (*Conn, err
 			if c.lifecycle.wasUp() {
 				return c, nil
 			}
-			return nil, &DialError{peer, c.err}
+			return nil, &DialError{peer, c.end.err}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -253,8 +253,8 @@ func (s *Socket) addConn(c *Conn) {
 	peer := c.RemoteAddr().(Addr).AddrPort
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !c.removedFromSocket {
-		c.peerAddr = peer.Addr()
+	if !c.origin.removedFromSocket {
+		c.origin.peerAddr = peer.Addr()
 		s.conns[peer] = c
 	}
 }
@@ -262,8 +262,8 @@ func (s *Socket) addConn(c *Conn) {
 func (s *Socket) removeConn(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.removedFromSocket = true
-	if peer := netip.AddrPortFrom(c.peerAddr, c.a.PeerPort()); s.conns[peer] == c {
+	c.origin.removedFromSocket = true
+	if peer := netip.AddrPortFrom(c.origin.peerAddr, c.core.PeerPort()); s.conns[peer] == c {
 		delete(s.conns, peer)
 	}
 }

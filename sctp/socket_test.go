@@ -129,7 +129,7 @@ func TestAssociationsOfASocketShareItsPort(t *testing.T) {
 		}
 	}
 	bound("a port with two users", s.listener.port, nil)
-	check.Equal(t, "users that are left", s.t.portUsers[s.listener.port], 1)
+	check.Equal(t, "users that are left", s.t.ports.users[s.listener.port], 1)
 	s.t.closed = true
 	bound("of a Transport that has closed", 0, ErrTransportClosed)
 	s.t.closed = false
@@ -230,7 +230,7 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 	must.Do(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{}))(t)
 	check.Fails(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[1].Addr(), 7), SendInfo{}))(t,
 		"by its other address", endpoint.ErrExists)
-	check.Equal(t, "ports of Dial", len(a.dialUsers), 0)
+	check.Equal(t, "ports of Dial", len(a.ports.dialUsers), 0)
 }
 
 // A caller that waits for a set-up, its own or that of another goroutine, hears at once why it is
@@ -298,8 +298,8 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	must.OK(t, err)
 	c.lock()
 	c.abortForMemory(1)
-	check.That(t, c.unreadMessages == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unreadMessages,
-		c.a.Buffered())
+	check.That(t, c.recv.unreadInSocket == 0 && c.core.Buffered() == 0, "%d messages are left, %d octets", c.recv.unreadInSocket,
+		c.core.Buffered())
 	c.unlock()
 	n, _, _, err := b.ReadMsg(buf)
 	check.That(t, string(buf[:n]) == "second" && err == nil && unread() == 0, "%q, %v, and %d more are left", buf[:n],
@@ -382,8 +382,8 @@ func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 	check.Equal(t, "and", read(), "d1")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	check.That(t, s.queue.len() == 0 && gone.unreadMessages == 0, "%d messages are left, and %d are said to be",
-		s.queue.len(), gone.unreadMessages)
+	check.That(t, s.queue.len() == 0 && gone.recv.unreadInSocket == 0, "%d messages are left, and %d are said to be",
+		s.queue.len(), gone.recv.unreadInSocket)
 }
 
 // An association that has ended is a Socket's no more, also if its primary path has become another,

@@ -61,11 +61,11 @@ type transportCounters struct {
 
 // Stats returns the transport's counters.
 func (t *Transport) Stats() TransportStats {
-	t.setupMu.Lock()
-	defer t.setupMu.Unlock()
+	t.setup.mu.Lock()
+	defer t.setup.mu.Unlock()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	c, s := &t.stats, t.endStats
+	c, s := &t.stats, t.ended.stats
 	s.RxPackets, s.RxBatches, s.BacklogDropped = c.rxPackets.Load(), c.rxBatches.Load(), c.backlogDropped.Load()
 	s.RxDropped = c.rxDropped.Load() + s.BacklogDropped
 	s.TxPackets, s.TxBatches, s.TxFailed = c.txPackets.Load(), c.txBatches.Load(), c.txDiscards.Load()
@@ -79,7 +79,7 @@ func (t *Transport) Stats() TransportStats {
 // It looks at every association, each for a moment.
 func (t *Transport) Trips() assoc.Histogram {
 	t.mu.RLock()
-	sum, live := t.endedRTTs, t.liveConnsLocked()
+	sum, live := t.ended.rtts, t.liveConnsLocked()
 	t.mu.RUnlock()
 	for _, c := range live {
 		c.peekAssoc(func(a *assoc.Assoc) {
@@ -97,7 +97,7 @@ func (t *Transport) liveConnsLocked() []*Conn { return slices.Collect(maps.Keys(
 // looks at every association, each for a moment.
 func (t *Transport) Totals() assoc.Counters {
 	t.mu.RLock()
-	sum, live := t.endedCounters, t.liveConnsLocked()
+	sum, live := t.ended.counters, t.liveConnsLocked()
 	t.mu.RUnlock()
 	for _, c := range live {
 		s := c.Stats().Counters
@@ -116,7 +116,7 @@ func (t *Transport) Associations() int {
 // countEnd counts the end of an association. Called with mu held.
 func (t *Transport) countEnd(err error) {
 	var aborted *assoc.AbortError
-	s := &t.endStats
+	s := &t.ended.stats
 	switch {
 	case err == assoc.ErrShutdown:
 		s.EndShutdown++

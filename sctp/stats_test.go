@@ -229,17 +229,17 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	c, _ := p.connect(t, nil, nil)
 	a, _ := c.lock()
-	c.assocLock.backlogMu.Lock()
-	c.assocLock.backlogOctets += maxBacklogOctets // full
-	c.assocLock.backlogMu.Unlock()
+	c.backlog.mu.Lock()
+	c.backlog.octets += maxBacklogOctets // full
+	c.backlog.mu.Unlock()
 	give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), 2)
-	c.assocLock.backlogMu.Lock()
-	c.assocLock.backlogOctets -= maxBacklogOctets
-	c.assocLock.backlogMu.Unlock()
+	c.backlog.mu.Lock()
+	c.backlog.octets -= maxBacklogOctets
+	c.backlog.mu.Unlock()
 	check.That(t, len(log) == 0, "a line is written while somebody holds the gate: perhaps who writes it")
 	c.unlock()
 	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
-	check.That(t, !c.backlogOverflowed.Load(), "another one is due in a minute, whether or not a packet is dropped")
+	check.That(t, !c.backlog.overflowed.Load(), "another one is due in a minute, whether or not a packet is dropped")
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	stats := p.a.Stats()
 	check.That(t, stats.BacklogDropped >= 2 && stats.RxDropped == stats.BacklogDropped+1,

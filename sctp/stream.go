@@ -32,16 +32,16 @@ var _ net.Conn = (*Stream)(nil)
 func (c *Conn) Stream(id uint16) *Stream {
 	c.lock()
 	defer c.unlock()
-	s := c.streams[wire.StreamID(id)]
+	s := c.recv.streams[wire.StreamID(id)]
 	if s == nil {
 		s = &Stream{c: c, id: wire.StreamID(id)}
 		s.readable.init(c.t)
 		s.readDeadline.t, s.writeDeadline.t, s.readDeadline.signal = c.t, c.t, &s.readable
-		if c.streams == nil {
-			c.streams = make(map[wire.StreamID]*Stream)
+		if c.recv.streams == nil {
+			c.recv.streams = make(map[wire.StreamID]*Stream)
 		}
-		c.streams[s.id] = s
-		if s.inbox.takeStream(&c.inbox, s.id); s.inbox.first() != nil {
+		c.recv.streams[s.id] = s
+		if s.inbox.takeStream(&c.recv.inbox, s.id); s.inbox.first() != nil {
 			s.readable.Set()
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Stream) checkDeadline(d *deadline, p []byte) error {
 func (s *Stream) wasClosed() bool {
 	s.c.lock()
 	defer s.c.unlock()
-	return s.inbox.streamClosed || s.c.closing
+	return s.inbox.streamClosed || s.c.end.closing
 }
 
 // streamChunkOctets is how many octets of one Write go into one message.
@@ -106,12 +106,12 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 // returns nil.
 func (s *Stream) Close() error {
 	a, _ := s.c.lock()
-	if s.c.streams[s.id] == s {
-		delete(s.c.streams, s.id)
+	if s.c.recv.streams[s.id] == s {
+		delete(s.c.recv.streams, s.id)
 	}
 	s.inbox.discardAll(a)
 	s.inbox.streamClosed, s.writeDeadline.streamClosed = true, true
-	s.c.wakeStream(s)
+	s.c.afterUnlock.wakeStream(s)
 	s.c.unlock()
 	s.writeDeadline.set(time.Unix(1, 0)) // for a Write that waits
 	return nil

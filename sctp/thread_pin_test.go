@@ -78,8 +78,8 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 			{"bulk", func() { come(enough, 3) }, true},
 			{"a trickle", func() { come(enough, 1) }, false},
 			{"bulk again", func() { come(enough, 3) }, true},
-			{"a goroutine is woken now and then", func() { tr.signalWakes.Add(1); come(enough, 3); tr.signalWakes.Add(1); come(1, 3) }, true},
-			{"again and again", func() { tr.signalWakes.Add(1); come(1, 3); tr.signalWakes.Add(1); come(1, 3) }, false},
+			{"a goroutine is woken now and then", func() { tr.signals.wakes.Add(1); come(enough, 3); tr.signals.wakes.Add(1); come(1, 3) }, true},
+			{"again and again", func() { tr.signals.wakes.Add(1); come(1, 3); tr.signals.wakes.Add(1); come(1, 3) }, false},
 			{"not for a while", func() { come(enough, 3) }, true},
 		} {
 			step.do()
@@ -95,9 +95,9 @@ func TestWakesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		s := p.a.newSignal()
-		before := p.a.signalWakes.Load()
+		before := p.a.signals.wakes.Load()
 		s.Set()
 		s.Set()
-		check.Equal(t, "wakes", p.a.signalWakes.Load()-before, 1)
+		check.Equal(t, "wakes", p.a.signals.wakes.Load()-before, 1)
 	})
 }

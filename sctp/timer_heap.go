@@ -36,13 +36,13 @@ func (h *timerHeap) firstDeadline() rawio.Time {
 
 // moveEarlier puts c in, with an earlier deadline than it has in the heap, if any.
 func (h *timerHeap) moveEarlier(c *Conn, due, early rawio.Time) {
-	if c.heapID == 0 {
-		c.heapID = h.allocID()
-		h.positions[c.heapID-1] = int32(len(h.entries))
+	if c.timer.heapID == 0 {
+		c.timer.heapID = h.allocID()
+		h.positions[c.timer.heapID-1] = int32(len(h.entries))
 		h.entries = append(h.entries, heapEntry{})
 	}
-	c.heapAt = due
-	h.siftUp(int(h.positions[c.heapID-1]), heapEntry{due, early, c, c.heapID})
+	c.timer.heapAt = due
+	h.siftUp(int(h.positions[c.timer.heapID-1]), heapEntry{due, early, c, c.timer.heapID})
 }
 
 // allocID takes an id that no association has.
@@ -62,19 +62,19 @@ func (h *timerHeap) postponeFirst(due, early rawio.Time) {
 	if due == rawio.Never {
 		h.remove(first.c)
 	} else {
-		first.c.heapAt = due
+		first.c.timer.heapAt = due
 		h.siftDown(0, heapEntry{due, early, first.c, first.id})
 	}
 }
 
 // remove takes c out, if it is in.
 func (h *timerHeap) remove(c *Conn) {
-	if c.heapID == 0 {
+	if c.timer.heapID == 0 {
 		return
 	}
-	i, end := int(h.positions[c.heapID-1]), len(h.entries)-1
-	h.freeIDs = append(h.freeIDs, c.heapID)
-	c.heapID, c.heapAt = 0, rawio.Never
+	i, end := int(h.positions[c.timer.heapID-1]), len(h.entries)-1
+	h.freeIDs = append(h.freeIDs, c.timer.heapID)
+	c.timer.heapID, c.timer.heapAt = 0, rawio.Never
 	last := h.entries[end]
 	h.entries[end] = heapEntry{}
 	h.entries = h.entries[:end]

@@ -20,8 +20,8 @@ func crowdOfTimers(fire func(*Conn)) (h *timers, now func() rawio.Time, conns []
 	h, conns = newTimers(now, fire, func() {}), make([]Conn, manyAssocsMin+100)
 	for i := range conns {
 		c := &conns[i]
-		c.timerAt.Store(rawio.Never)
-		c.heapAt = rawio.Never
+		c.timer.dueAt.Store(rawio.Never)
+		c.timer.heapAt = rawio.Never
 		h.setDeadline(c, rawio.Time(30*time.Second+time.Duration(i)), 0)
 	}
 	return h, now, conns
@@ -38,7 +38,7 @@ func TestCrowdIsServedInTime(t *testing.T) {
 		h, now, conns := crowdOfTimers(func(c *Conn) {
 			mu.Lock()
 			defer mu.Unlock()
-			if fired++; c.wantedAt.Load() != now() {
+			if fired++; c.timer.wantedAt.Load() != now() {
 				early++
 			}
 			h.setDeadline(c, now().Add(600*time.Millisecond), 0) // too far for the wheel
@@ -58,7 +58,7 @@ func TestCrowdIsServedInTime(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			for i := range conns {
-				if conns[i].wantedAt.Load() < now() {
+				if conns[i].timer.wantedAt.Load() < now() {
 					late++
 				}
 			}
@@ -82,7 +82,7 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, now, conns := crowdOfTimers(func(*Conn) { t.Error("served") })
 		c, far := &conns[len(conns)-1], rawio.Time(30*time.Second+time.Duration(len(conns)-1))
-		place := h.heap.positions[c.heapID-1]
+		place := h.heap.positions[c.timer.heapID-1]
 		for range 10 {
 			h.setDeadline(c, now().Add(20*time.Millisecond), 0)
 			h.mu.Lock() // the timer may go off at any time
@@ -91,9 +91,9 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 			h.setDeadline(c, far+1, 0)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
-			check.That(t, h.wheel.numDeadlines == 0 && c.timerAt.Load() == far && c.heapAt == far &&
-				h.heap.positions[c.heapID-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
-				h.wheel.numDeadlines, c.timerAt.Load(), c.heapAt)
+			check.That(t, h.wheel.numDeadlines == 0 && c.timer.dueAt.Load() == far && c.timer.heapAt == far &&
+				h.heap.positions[c.timer.heapID-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
+				h.wheel.numDeadlines, c.timer.dueAt.Load(), c.timer.heapAt)
 		}
 		h.setDeadline(c, now().Add(20*time.Millisecond), 0)
 		h.close()
@@ -186,7 +186,7 @@ func TestDeadlinesOfACrowdMoveWhileOthersAreServed(t *testing.T) {
 		i := index[c]
 		owned[i].Lock()
 		defer owned[i].Unlock()
-		if come[i] != nil && c.wantedAt.Load() <= now() {
+		if come[i] != nil && c.timer.wantedAt.Load() <= now() {
 			close(come[i])
 			come[i] = nil
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 const (
@@ -49,13 +50,13 @@ func newTimers(now func() rawio.Time, fire func(*Conn), served func()) *timers {
 // deadline than the one in the heap is found when the earlier one goes off. Most deadlines move
 // forward with every packet.
 func (t *timers) setDeadline(c *Conn, due rawio.Time, slack time.Duration) {
-	if c.timerSlack.Load() != int64(slack) { // to store is what costs
-		c.timerSlack.Store(int64(slack))
+	if c.timer.slack.Load() != int64(slack) { // to store is what costs
+		c.timer.slack.Store(int64(slack))
 	}
-	if c.wantedAt.Load() != due {
-		c.wantedAt.Store(due) // before it looks: see postponeMoved
+	if c.timer.wantedAt.Load() != due {
+		c.timer.wantedAt.Store(due) // before it looks: see postponeMoved
 	}
-	if due >= c.timerAt.Load() {
+	if due >= c.timer.dueAt.Load() {
 		return
 	}
 	t.mu.Lock()
@@ -63,7 +64,7 @@ func (t *timers) setDeadline(c *Conn, due rawio.Time, slack time.Duration) {
 	if t.closed {
 		return
 	}
-	c.timerAt.Store(due)
+	c.timer.dueAt.Store(due)
 	t.insertDeadline(c, due)
 }
 
@@ -77,7 +78,7 @@ func (t *timers) insertDeadline(c *Conn, due rawio.Time) {
 			return
 		}
 	}
-	t.heap.moveEarlier(c, due, due.Add(-time.Duration(c.timerSlack.Load())))
+	t.heap.moveEarlier(c, due, due.Add(-time.Duration(c.timer.slack.Load())))
 	t.armTimer(t.heap.firstDeadline())
 }
 
@@ -86,7 +87,7 @@ func (t *timers) remove(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heap.remove(c)
-	c.timerAt.Store(rawio.Never)
+	c.timer.dueAt.Store(rawio.Never)
 }
 
 func (t *timers) close() {
@@ -131,7 +132,7 @@ func (t *timers) runExpired() {
 			break
 		}
 		t.heap.remove(first.c)
-		first.c.timerAt.Store(rawio.Never)
+		first.c.timer.dueAt.Store(rawio.Never)
 		t.mu.Unlock()
 		t.fireConn(first.c) // puts it back with its next deadline
 		if n++; n%maxServedAtOnce == 0 {
@@ -152,20 +153,18 @@ func (t *timers) redistributeSlot(list []wheelEntry) {
 			t.mu.Unlock()
 			t.mu.Lock()
 		}
-		if k := i + fetchTimersDistance; k < len(list) {
-			list[k].c.fetchTimerFields()
-		}
+		prefetchTimer(list, i)
 		c, due := list[i].c, list[i].dueAt
-		if t.closed || c.timerAt.Load() != due {
+		if t.closed || c.timer.dueAt.Load() != due {
 			continue
 		}
 		for {
-			next := min(max(c.wantedAt.Load(), due), c.heapAt)
-			c.timerAt.Store(next)
-			if c.wantedAt.Load() < next && next > due {
+			next := min(max(c.timer.wantedAt.Load(), due), c.timer.heapAt)
+			c.timer.dueAt.Store(next)
+			if c.timer.wantedAt.Load() < next && next > due {
 				continue // see postponeMoved
 			}
-			if next < c.heapAt {
+			if next < c.timer.heapAt {
 				t.insertDeadline(c, next)
 			}
 			break
@@ -178,15 +177,15 @@ func (t *timers) redistributeSlot(list []wheelEntry) {
 // what the timer waits for. This function does it the other way round. Called with mu held.
 func (t *timers) postponeMoved() (moved bool) {
 	c, was := t.heap.entries[0].c, t.heap.entries[0].dueAt
-	for due := c.timerAt.Load(); ; {
-		want := c.wantedAt.Load()
+	for due := c.timer.dueAt.Load(); ; {
+		want := c.timer.wantedAt.Load()
 		if want <= was {
-			c.timerAt.Store(due)
+			c.timer.dueAt.Store(due)
 			return false
 		}
-		c.timerAt.Store(want)
-		if c.wantedAt.Load() >= want {
-			t.heap.postponeFirst(want, want.Add(-time.Duration(c.timerSlack.Load())))
+		c.timer.dueAt.Store(want)
+		if c.timer.wantedAt.Load() >= want {
+			t.heap.postponeFirst(want, want.Add(-time.Duration(c.timer.slack.Load())))
 			return true
 		}
 	}
@@ -197,3 +196,33 @@ type atomicTime struct{ v atomic.Int64 }
 
 func (a *atomicTime) Load() rawio.Time   { return rawio.Time(a.v.Load()) }
 func (a *atomicTime) Store(t rawio.Time) { a.v.Store(int64(t)) }
+
+// connTimer is the next deadline of an association. Only the owner changes wantedAt and slack.
+type connTimer struct {
+	dueAt    atomicTime   // the deadline that the timers have for it, in the heap or in the wheel
+	wantedAt atomicTime   // the one that it is to have
+	slack    atomic.Int64 // and how much earlier that may be
+	heapAt   rawio.Time   // the deadline in the heap, guarded by its lock: due, or later; Never: none
+	heapID   int32        // in the heap, guarded by its lock; 0: it is not there
+}
+
+// init is for an association without a deadline.
+func (d *connTimer) init() {
+	d.dueAt.Store(rawio.Never)
+	d.wantedAt.Store(rawio.Never)
+	d.heapAt = rawio.Never
+}
+
+// handleTimeout is called by the timer heap when the deadline of c has come, or is near. The heap
+// may send its packets with those of others.
+func (c *Conn) handleTimeout() {
+	a, now := c.lock()
+	c.coalescing.withOthers = true
+	a.HandleTimeout(now)
+	if now >= c.memory.trimAt.Add(-assoc.IdleAfter/2) { // half of it is enough if a goroutine is awake for others then
+		c.send.buffer.trimIdle()
+		c.memory.trimAt = rawio.Never
+	}
+	c.trimAccounts(c.heldOctets()) // any timer is an occasion
+	c.flushAndUnlock(now)
+}

@@ -21,15 +21,15 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, conns, left, rand := time.Now(), make([]Conn, 500), 0, rand.New(rand.NewPCG(1, 2))
 		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
-		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.lastReadAt) }, func() {})
+		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.recv.lastReadAt) }, func() {})
 		for i := range conns {
 			c := &conns[i]
-			c.lastReadAt = rawio.Never
-			c.timerAt.Store(rawio.Never)
+			c.recv.lastReadAt = rawio.Never
+			c.timer.dueAt.Store(rawio.Never)
 			for range 3 {
 				c = &conns[rand.IntN(i+1)]
-				c.lastReadAt = min(c.lastReadAt, rawio.Time(1+rand.IntN(1e9)))
-				h.setDeadline(c, c.lastReadAt, 0)
+				c.recv.lastReadAt = min(c.recv.lastReadAt, rawio.Time(1+rand.IntN(1e9)))
+				h.setDeadline(c, c.recv.lastReadAt, 0)
 			}
 			h.remove(&conns[rand.IntN(i+1)])
 		}
@@ -62,7 +62,7 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		}, func() {})
 		for i := range conns {
 			list = append(list, &conns[i])
-			conns[i].timerAt.Store(rawio.Never)
+			conns[i].timer.dueAt.Store(rawio.Never)
 		}
 		for _, d := range []struct {
 			conn int
@@ -89,11 +89,11 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 		held := func() int {
 			c.lock()
 			defer c.unlock()
-			return c.sendbuf.heldOctets()
+			return c.send.buffer.heldOctets()
 		}
 		time.Sleep(time.Hour)
-		check.That(t, c.timerAt.Load() == rawio.Never && d.timerAt.Load() == rawio.Never,
-			"a timer of an idle association is due at %v, or %v", c.timerAt.Load(), d.timerAt.Load())
+		check.That(t, c.timer.dueAt.Load() == rawio.Never && d.timer.dueAt.Load() == rawio.Never,
+			"a timer of an idle association is due at %v, or %v", c.timer.dueAt.Load(), d.timer.dueAt.Load())
 		for range 10 {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 			time.Sleep(assoc.IdleAfter / 2)
@@ -102,7 +102,7 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 		rests := func(c *Conn) bool {
 			c.lock()
 			defer c.unlock()
-			return c.a.IsIdle()
+			return c.core.IsIdle()
 		}
 		b := make([]byte, 10)
 		for range 10 { // d has only to read, and has to for its memory
@@ -113,14 +113,14 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 		check.Equal(t, "octets held", held(), 0)
 		check.That(t, rests(c) && rests(d), "who wrote does not rest, or who read")
 		time.Sleep(time.Hour)
-		check.Equal(t, "when a timer of it is due", c.timerAt.Load(), rawio.Never)
+		check.Equal(t, "when a timer of it is due", c.timer.dueAt.Load(), rawio.Never)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		must.Two(d.ReadMsg(b))(t)
 		time.Sleep(3 * assoc.IdleAfter)
 		check.That(t, held() == 0 && rests(c), "a lone message has left %d octets, or keeps it from resting", held())
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		c.Abort("")
-		check.Equal(t, "when one of an association that has ended is", c.timerAt.Load(), rawio.Never)
+		check.Equal(t, "when one of an association that has ended is", c.timer.dueAt.Load(), rawio.Never)
 	})
 }
 
@@ -166,7 +166,7 @@ func TestWhoIsAwakeServesOthersToo(t *testing.T) {
 				mu.Unlock()
 			})
 			for i := range conns {
-				conns[i].timerAt.Store(rawio.Never)
+				conns[i].timer.dueAt.Store(rawio.Never)
 				h.setDeadline(&conns[i], rawio.Time(tt.due(i)), tt.soon)
 			}
 			for i := 1; i < many && tt.late > 0; i++ {

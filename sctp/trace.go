@@ -58,6 +58,12 @@ type TraceLost struct {
 	Reneged        uint64
 }
 
+// observers is what an association keeps for those that observe it. Owner only.
+type observers struct {
+	trace  *traceState // nil: there is no Tracer
+	events *eventQueue // nil: no notifications are kept
+}
+
 // An association is looked at in detail 250 times a second at most. After a silence it may be more
 // often for a moment, so that each step of something slow is seen.
 const (
@@ -65,7 +71,7 @@ const (
 	traceBurst    = 64
 )
 
-// traceState is what a Conn keeps for its Tracer. Owner only.
+// observers.trace is what a Conn keeps for its Tracer. Owner only.
 type traceState struct {
 	state         assoc.State
 	stats         assoc.Stats       // when it was looked at last
@@ -78,20 +84,20 @@ type traceState struct {
 
 // traceChanges notes what has changed. Owner only, and only with a Tracer.
 func (c *Conn) traceChanges(now rawio.Time) {
-	t := c.traceState
+	t := c.observers.trace
 	if d := now.Sub(t.observedAt); d > 0 { // an owner may come with the time of before another's
 		t.observeCredit, t.observedAt = min(t.observeCredit+d, traceBurst*traceInterval), now
 	}
-	moved := c.a.State() != t.state || !t.hasBegun
-	if t.observeCredit < traceInterval && !moved && !c.ended {
+	moved := c.core.State() != t.state || !t.hasBegun
+	if t.observeCredit < traceInterval && !moved && !c.end.ended {
 		return
 	}
 	t.observeCredit -= min(t.observeCredit, traceInterval)
-	s := c.a.Stats()
+	s := c.core.Stats()
 	at := c.t.startedAt.Add(time.Duration(now))
 	if !t.hasBegun {
 		t.hasBegun, t.state = true, assoc.CookieWait
-		if c.listener != nil {
+		if c.origin.listener != nil {
 			t.state = s.State
 		}
 		c.addTraceEvent(TraceEvent{Kind: TraceStarted, At: at, Stats: s})
@@ -105,8 +111,8 @@ func (c *Conn) traceChanges(now rawio.Time) {
 	}
 	changed := s != t.stats
 	t.stats = s
-	for i := range c.a.NumPaths() {
-		p := c.a.PathStats(i)
+	for i := range c.core.NumPaths() {
+		p := c.core.PathStats(i)
 		if i == len(t.paths) {
 			t.paths = append(t.paths, assoc.PathStats{})
 		}
@@ -122,27 +128,27 @@ func (c *Conn) traceAssocEvent(now rawio.Time, ev assoc.Event) {
 	if ev.Kind == EventSendFailed || ev.Kind == EventSenderDry { // of messages, not of the association
 		return
 	}
-	if !c.traceState.hasBegun || ev.Kind == EventDown { // that comes first, and this last
+	if !c.observers.trace.hasBegun || ev.Kind == EventDown { // that comes first, and this last
 		c.traceChanges(now)
 	}
-	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.a.Stats(),
+	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.core.Stats(),
 		Event: ev})
 }
 
 // addTraceEvent keeps an event until the unlock.
 func (c *Conn) addTraceEvent(e TraceEvent) {
-	e.Assoc, e.Local, e.Passive = c.assocNumber, c.a.LocalPort(), c.listener != nil
-	e.Remote = netip.AddrPortFrom(c.a.PeerAddr().Addr(), c.a.PeerPort())
+	e.Assoc, e.Local, e.Passive = c.origin.assocNumber, c.core.LocalPort(), c.origin.listener != nil
+	e.Remote = netip.AddrPortFrom(c.core.PeerAddr().Addr(), c.core.PeerPort())
 	if e.Kind != TraceMetrics {
-		e.Path = c.a.PathStats(c.pathNumberTo(e.Event.Path, e.Stats.Primary))
+		e.Path = c.core.PathStats(c.pathNumberTo(e.Event.Path, e.Stats.Primary))
 	}
-	c.traceState.events = append(c.traceState.events, e)
+	c.observers.trace.events = append(c.observers.trace.events, e)
 }
 
 // pathNumberTo returns the number of the path to an address, or the other number if there is none.
 func (c *Conn) pathNumberTo(remote netip.AddrPort, other int) int {
-	for i := range c.a.NumPaths() {
-		if c.a.PathStats(i).Remote == remote {
+	for i := range c.core.NumPaths() {
+		if c.core.PathStats(i).Remote == remote {
 			return i
 		}
 	}
@@ -151,8 +157,8 @@ func (c *Conn) pathNumberTo(remote netip.AddrPort, other int) int {
 
 // takeTraceEvents takes what was kept. Owner only.
 func (c *Conn) takeTraceEvents() []TraceEvent {
-	list := c.traceState.events
-	c.traceState.events = nil
+	list := c.observers.trace.events
+	c.observers.trace.events = nil
 	return list
 }
 

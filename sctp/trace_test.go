@@ -77,15 +77,15 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
 	a, _ := c.lock()
-	defer func() { c.traceState = nil; c.unlock() }()
-	c.traceState = new(traceState)
+	defer func() { c.observers.trace = nil; c.unlock() }()
+	c.observers.trace = new(traceState)
 	now := rawio.Time(time.Hour)
 	c.traceChanges(now)
 	c.takeTraceEvents()
 	looks := func(n int, every time.Duration) (count int) {
 		for range n {
 			now = now.Add(every)
-			c.traceState.stats.SacksIn = ^uint64(0) // something is not as it was
+			c.observers.trace.stats.SacksIn = ^uint64(0) // something is not as it was
 			c.traceChanges(now)
 			count += len(c.takeTraceEvents())
 		}
@@ -95,9 +95,9 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	check.Equal(t, "looks in 40 ms", looks(1000, 40*time.Microsecond), 10)
 	looks(1, time.Second)
 	check.Equal(t, "looks at once after a second", looks(1000, 0), traceBurst-1)
-	c.ended = true
+	c.end.ended = true
 	check.Equal(t, "looks at what has moved at the end", looks(1, 0), 1)
-	c.ended = false
+	c.end.ended = false
 	check.Equal(t, "looks at what is as it was", func() int {
 		c.traceChanges(now.Add(time.Second))
 		c.takeTraceEvents()
@@ -107,18 +107,18 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	c.traceAssocEvent(now, assoc.Event{Kind: EventSendFailed})
 	c.traceAssocEvent(now, assoc.Event{Kind: EventSenderDry})
 	check.Equal(t, "events of messages", len(c.takeTraceEvents()), 0)
-	old := c.traceState.stats
+	old := c.observers.trace.stats
 	for i, n := range []*uint64{&old.Retransmits, &old.FastRetransmits, &old.Timeouts, &old.TailProbes,
 		&old.WindowProbes, &old.Reneged} {
 		*n -= uint64(6 - i)
 	}
-	c.traceState.stats = old
+	c.observers.trace.stats = old
 	c.traceChanges(now.Add(3 * time.Second))
 	list := c.takeTraceEvents()
 	check.That(t, len(list) == 2 && list[0].Kind == TraceLoss && list[0].Lost == (TraceLost{6, 5, 4, 3, 2, 1}) &&
 		list[1].Stats == a.Stats(), "%+v", list)
 	heard := &listTracer{t: p.a}
-	p.a.cfg.Tracer, c.traceState.stats.SacksIn = heard, ^uint64(0)
+	p.a.cfg.Tracer, c.observers.trace.stats.SacksIn = heard, ^uint64(0)
 	c.unlockAfterRead(now)
 	heard.mu.Lock()
 	check.That(t, len(heard.list) > 0, "who reads does not look")

@@ -33,74 +33,80 @@ const minPacketOctets = 12 + 16 + 4 + 512
 // queues, one timer, and the callers' own goroutines. These receive too while they wait
 // (readerRole). It is the shell around the sans-IO packages endpoint and assoc.
 //
-// Locks, in the order they may be taken: setupMu, mu, then an association lock, then the leaf
+// Locks, in the order they may be taken: setup.mu, mu, then an association lock, then the leaf
 // locks.
 type Transport struct {
 	link      rawio.Link
 	cfg       TransportConfig
 	startedAt time.Time
 
-	endMu        sync.Mutex // a leaf lock
-	linkClosing  bool       // guarded by endMu: the link is closed by Close
-	failure      atomic.Pointer[LinkError]
-	failingGroup sync.WaitGroup
+	setup setupState // of associations that are being set up; its lock comes first
 
-	setupMu               sync.Mutex     // guards the part of ep that sets up
-	reportedStats         endpoint.Stats // guarded by setupMu: as the event log knows them
-	reportedAcceptRefused uint64         // acceptRefused, likewise
+	// mu guards the tables: which associations and listeners there are, and what is counted of
+	// those that have ended.
+	mu            sync.RWMutex
+	ep            *endpoint.Endpoint // but for its set-up part, and Lookup, which needs no lock
+	conns         map[*Conn]struct{}
+	assocsCreated uint64
+	closed        bool
+	ports         portTable
+	ended         endedAssocs
 
-	mu             sync.RWMutex
-	ep             *endpoint.Endpoint        // guarded by mu, but for the set-up part, and Lookup, which needs no lock
-	adoptAssoc     func(*assoc.Assoc)        // guarded by mu: makes a Conn of an association that is about to enter ep
-	slotAddr       netip.Addr                // guarded by mu: the host of the last reserveAcceptSlot
-	conns          map[*Conn]struct{}        // guarded by mu
-	listeners      map[uint16][]*Listener    // guarded by mu; several on one port have different addresses
-	portUsers      map[uint16]int            // guarded by mu: users of each bound port
-	dialUsers      map[uint16]int            // guarded by mu: those of them that are associations of Dial
-	boundAddrs     map[uint16][]netip.Addr   // guarded by mu: the addresses of each user of a port; none for all
-	linkBoundAddrs map[uint16][]netip.Addr   // guarded by mu: the addresses of each port of the link; none for all
-	lingeringPorts map[uint16]*lingeringPort // guarded by mu: ports without a user any more, see releasePort
-	closed         bool                      // guarded by mu
-	endStats       TransportStats            // guarded by mu: of associations that have ended
-	endedCounters  assoc.Counters            // guarded by mu: sums over them
-	endedRTTs      assoc.Histogram           // guarded by mu
+	manyAssocs    atomic.Bool // there are many associations, see manyAssocsMin
+	readerRole    readerRole  // who reads the link
+	shardReaders  sync.WaitGroup
+	readsInKernel bool   // the link has a buffer in the kernel, and is read by long system calls
+	yieldCPU      func() // pollpolicy.YieldCPU
 
-	timers         *timers
-	batchPool      sync.Pool     // *assoc.TxBatch
-	signalWakes    atomic.Uint64 // times that a signal was set
-	signalRequests atomic.Uint64 // things to answer, see signal.Brings
-	coalescer      coalescer
-	boundedWriter  *boundedWriter // nil: the link is prompt
-	readerRole     readerRole
-	shardReaders   sync.WaitGroup // goroutines that read further queues of the link
-
-	memoryAccount *account.Total  // what peers make it hold
-	ownAccount    account.Account // guarded by mu: what it holds for no peer in particular
-	// guarded by mu: of ended associations with something unread
-	orphanAccounts   map[*account.Account]weak.Pointer[Conn]
-	assocsCreated    uint64       // guarded by mu
-	numUnderPressure atomic.Int32 // associations that are
-	reclaimer        reclaimer
-	arenaPool        *rawio.Pool // for what waits for owners
+	coalescer coalescer // packets of several associations that go out together
+	writer    linkWriter
+	timers    *timers
+	signals   signalCounts
+	memory    transportMemory
+	linkEnd   linkEnd // whether the link has failed
 
 	closeGrace  grace.Period // of Conn.Close
 	longestHold longestHold  // see LongestHold
 	stats       transportCounters
 	eventLog    *eventLog
+}
 
-	yieldCPU      func()      // pollpolicy.Cede
-	manyAssocs    atomic.Bool // there are many associations, see manyAssocsMin
-	readsInKernel bool        // the link has a buffer in the kernel, and is read by long system calls
+// setupState is what a Transport needs to set associations up.
+type setupState struct {
+	mu              sync.Mutex     // guards the part of ep that sets up, and the two fields that follow
+	reportedStats   endpoint.Stats // as the event log knows them
+	reportedRefused uint64         // acceptRefused, likewise
+
+	adopt    func(*assoc.Assoc) // guarded by Transport.mu: makes a Conn of an association that is about to enter ep
+	slotAddr netip.Addr         // guarded by Transport.mu: the host of the last reserveAcceptSlot
+}
+
+// endedAssocs is what is counted of associations that have ended. Transport.mu guards it.
+type endedAssocs struct {
+	stats    TransportStats
+	counters assoc.Counters // sums over them
+	rtts     assoc.Histogram
+}
+
+// linkWriter is how a Transport writes to its link.
+type linkWriter struct {
+	bounded   *boundedWriter // nil: the link is prompt
+	batchPool sync.Pool      // *assoc.TxBatch
+}
+
+// linkEnd is whether the link has failed.
+type linkEnd struct {
+	mu      sync.Mutex // a leaf lock
+	closing bool       // guarded by mu: the link is closed by Close
+	failure atomic.Pointer[LinkError]
+	failing sync.WaitGroup // calls of failAll
 }
 
 // NewTransport runs SCTP over link, which it owns from now on.
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener),
-		boundAddrs: make(map[uint16][]netip.Addr), linkBoundAddrs: make(map[uint16][]netip.Addr),
-		portUsers: make(map[uint16]int), dialUsers: make(map[uint16]int),
-		lingeringPorts: make(map[uint16]*lingeringPort),
+		conns: make(map[*Conn]struct{}), ports: newPortTable(),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -109,24 +115,24 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		return nil, &rawio.MTUError{MTU: m}
 	}
 	t.eventLog = newEventLog(t.cfg.Logger)
-	t.memoryAccount, t.orphanAccounts = account.NewTotal(t.cfg.maxMemory()),
+	t.memory.total, t.memory.orphans = account.NewTotal(t.cfg.maxMemory()),
 		make(map[*account.Account]weak.Pointer[Conn])
-	t.memoryAccount.OpenOwn(&t.ownAccount)
-	t.reclaimer.init(t)
-	t.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
+	t.memory.total.OpenOwn(&t.memory.own)
+	t.memory.reclaimer.init(t)
+	t.memory.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
 		Features: rawio.FeaturesOf(link), New: newAssoc,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(),
 		AnswerKey: rand.Uint64(),
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admitsAddr, Accepts: t.reserveAcceptSlot,
-		Adopt: func(a *assoc.Assoc) { t.adoptAssoc(a) }})
+		Adopt: func(a *assoc.Assoc) { t.setup.adopt(a) }})
 	t.timers = newTimers(t.now, (*Conn).handleTimeout, t.sendCoalesced)
 	t.coalescer.writeLink = t.writeCoalesced
-	t.batchPool.New = func() any { return assoc.NewTxBatch(txBatchPackets) }
+	t.writer.batchPool.New = func() any { return assoc.NewTxBatch(txBatchPackets) }
 	t.readsInKernel = rawio.ReceiveBufferOf(link) > 0
 	if !rawio.PromptOf(link) {
-		t.boundedWriter = newBoundedWriter(link.WriteBatch, t.handleLinkFailure)
+		t.writer.bounded = newBoundedWriter(link.WriteBatch, t.handleLinkFailure)
 	}
 	t.readerRole.init(t)
 	openTransports.add(t)
@@ -148,7 +154,7 @@ func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.startedAt)
 // addConn enters a new association with a host. Called with mu held.
 func (t *Transport) addConn(c *Conn, peer netip.Addr) {
 	t.assocsCreated++
-	c.assocNumber = t.assocsCreated
+	c.origin.assocNumber = t.assocsCreated
 	t.openAccount(c, peer)
 	t.conns[c] = struct{}{}
 	t.updateManyAssocs()
@@ -158,7 +164,7 @@ func (t *Transport) addConn(c *Conn, peer netip.Addr) {
 func (t *Transport) refreshIndex(c *Conn) {
 	t.mu.Lock()
 	c.lock()
-	t.ep.Refresh(&c.a) // does nothing for an association that was removed
+	t.ep.Refresh(&c.core) // does nothing for an association that was removed
 	t.mu.Unlock()
 	c.unlock()
 }
@@ -168,7 +174,7 @@ func (t *Transport) refreshIndex(c *Conn) {
 func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	t.timers.remove(c)
 	a, _ := c.lock()
-	total, linger, freed, next := a.Stats(), c.lingerTime(), c.memoryFreed, a.Successor()
+	total, linger, freed, next := a.Stats(), c.lingerTime(), c.end.memoryFreed, a.Successor()
 	c.unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,45 +186,45 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	if !freed {
 		t.keepAccount(c)
 	}
-	counters.Add(&t.endedCounters, &total.Counters)
-	t.endedRTTs.Add(&total.Trips)
-	t.countEnd(c.err)
-	t.ep.Remove(&c.a)
+	counters.Add(&t.ended.counters, &total.Counters)
+	t.ended.rtts.Add(&total.Trips)
+	t.countEnd(c.end.err)
+	t.ep.Remove(&c.core)
 	t.chargeTransport()
 	if c.isDialled() {
-		t.releaseDialPort(c.a.LocalPort())
+		t.releaseDialPort(c.core.LocalPort())
 	}
 	var at []netip.Addr
-	if c.boundAddrs != nil {
-		at = *c.boundAddrs
+	if c.origin.boundAddrs != nil {
+		at = *c.origin.boundAddrs
 	}
-	t.releasePort(c.a.LocalPort(), linger, at...)
+	t.releasePort(c.core.LocalPort(), linger, at...)
 	return next
 }
 
 // transmitBatch sends a batch of what an association has ready. It says whether that was anything,
 // and whether there is more. Called by its owner.
 func (t *Transport) transmitBatch(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
-	b := t.batchPool.Get().(*assoc.TxBatch)
+	b := t.writer.batchPool.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
 	if sent = len(b.Pkts) > 0; sent && !t.tryCoalesce(b, a) {
-		t.awaitCoalesced(a.Owner.(*Conn))
+		t.awaitCoalesced(connOf(a))
 		if t.writeTxBatch(now, b, a) {
 			more = true // what was refused goes again at once
 		}
 	}
-	t.batchPool.Put(b)
+	t.writer.batchPool.Put(b)
 	return sent, more
 }
 
-// transmitReplies sends the endpoint's own packets. Called with setupMu held.
+// transmitReplies sends the endpoint's own packets. Called with setup.mu held.
 func (t *Transport) transmitReplies(now rawio.Time) {
-	b := t.batchPool.Get().(*assoc.TxBatch)
+	b := t.writer.batchPool.Get().(*assoc.TxBatch)
 	for more := true; more; {
 		more = t.ep.PollTransmit(now, b)
 		t.writeTxBatch(now, b, nil)
 	}
-	t.batchPool.Put(b)
+	t.writer.batchPool.Put(b)
 }
 
 // writeTxBatch hands a batch of an association's, or of the endpoint's, to the link and empties it.
@@ -262,8 +268,8 @@ func (t *Transport) writePackets(now rawio.Time, pkts []rawio.Packet, a *assoc.A
 
 // writeBatch is WriteBatch of the link, in bounded time.
 func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
-	if t.boundedWriter != nil {
-		return t.boundedWriter.WriteBatch(pkts)
+	if t.writer.bounded != nil {
+		return t.writer.bounded.WriteBatch(pkts)
 	}
 	return t.link.WriteBatch(pkts)
 }
@@ -311,7 +317,7 @@ func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*
 		return nil, err
 	}
 	l := &Listener{t: t, port: port, cfg: cfg, acceptQueue: q}
-	t.listeners[port] = append(t.listeners[port], l)
+	t.ports.listeners[port] = append(t.ports.listeners[port], l)
 	q.openLinks.Add(1)
 	return l, nil
 }
@@ -319,9 +325,9 @@ func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*
 func (t *Transport) removeListener(l *Listener) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := slices.DeleteFunc(t.listeners[l.port], func(m *Listener) bool { return m == l })
-	if t.listeners[l.port] = list; len(list) == 0 {
-		delete(t.listeners, l.port)
+	list := slices.DeleteFunc(t.ports.listeners[l.port], func(m *Listener) bool { return m == l })
+	if t.ports.listeners[l.port] = list; len(list) == 0 {
+		delete(t.ports.listeners, l.port)
 	}
 	t.ep.Unlisten(l.port, l.cfg.LocalAddrs...)
 	t.dropPortUser(l.port, l.cfg.LocalAddrs...)
@@ -330,7 +336,7 @@ func (t *Transport) removeListener(l *Listener) {
 // listenerOf returns the listener that an association to an own port and address comes by. Called
 // with mu held.
 func (t *Transport) listenerOf(port uint16, at netip.Addr) *Listener {
-	list := t.listeners[port]
+	list := t.ports.listeners[port]
 	i := slices.IndexFunc(list, func(l *Listener) bool { return hasAddr(l.cfg.LocalAddrs, at) })
 	return list[max(i, 0)]
 }
@@ -371,7 +377,7 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	if c.lifecycle.wasUp() { // the peer may have ended it since
 		return c, nil
 	}
-	return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
+	return nil, &DialError{remote, cmp.Or(ctx.Err(), c.end.err)} // of two reasons, the one that the caller knows
 }
 
 func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error) {
@@ -391,16 +397,16 @@ func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error
 	}
 	var c *Conn
 	if t.admitsAddr(remote.Addr()) {
-		t.adoptAssoc = func(a *assoc.Assoc) {
+		t.setup.adopt = func(a *assoc.Assoc) {
 			if cfg.mayProceed != nil {
 				a.OnAnswer(cfg.mayProceed)
 			}
 			c = newConn(t, a, cfg)
-			c.boundAddrs = &cfg.LocalAddrs
+			c.origin.boundAddrs = &cfg.LocalAddrs
 			t.addConn(c, remote.Addr())
 		}
 		_, err = t.ep.Connect(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port())
-		t.adoptAssoc = nil
+		t.setup.adopt = nil
 	} else {
 		err = &assoc.MemoryError{}
 	}
@@ -431,18 +437,18 @@ func (t *Transport) localAddr() netip.Addr {
 // handleLinkFailure notes that the link has failed, unless the Transport has closed it, and ends
 // all that depends on it. The caller may be the owner of an association.
 func (t *Transport) handleLinkFailure(err error) {
-	t.endMu.Lock()
-	defer t.endMu.Unlock()
-	if t.linkClosing || t.failure.Load() != nil {
+	t.linkEnd.mu.Lock()
+	defer t.linkEnd.mu.Unlock()
+	if t.linkEnd.closing || t.linkEnd.failure.Load() != nil {
 		return
 	}
-	t.failure.Store(&LinkError{err})
-	t.failingGroup.Go(t.failAll)
+	t.linkEnd.failure.Store(&LinkError{err})
+	t.linkEnd.failing.Go(t.failAll)
 }
 
 // linkErr returns why the link is good for nothing any more, or nil.
 func (t *Transport) linkErr() error {
-	if e := t.failure.Load(); e != nil {
+	if e := t.linkEnd.failure.Load(); e != nil {
 		return e
 	}
 	return nil
@@ -450,11 +456,11 @@ func (t *Transport) linkErr() error {
 
 // failAll ends every association, and what waits for one, because the link is gone.
 func (t *Transport) failAll() {
-	err := t.failure.Load()
+	err := t.linkEnd.failure.Load()
 	t.logLine(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Err.Error()))
 	t.mu.RLock()
 	var listeners []*Listener
-	for _, list := range t.listeners {
+	for _, list := range t.ports.listeners {
 		listeners = append(listeners, list...)
 	}
 	t.mu.RUnlock()
@@ -513,12 +519,12 @@ func (t *Transport) Close() error {
 	}
 	t.closed = true
 	openTransports.remove(t)
-	t.endMu.Lock()
-	t.linkClosing = true
-	t.endMu.Unlock()
+	t.linkEnd.mu.Lock()
+	t.linkEnd.closing = true
+	t.linkEnd.mu.Unlock()
 	t.stopAllLingering()
-	listeners := make([]*Listener, 0, len(t.listeners))
-	for _, list := range t.listeners {
+	listeners := make([]*Listener, 0, len(t.ports.listeners))
+	for _, list := range t.ports.listeners {
 		listeners = append(listeners, list...)
 	}
 	t.mu.Unlock()
@@ -531,9 +537,9 @@ func (t *Transport) Close() error {
 		for _, c := range t.liveConns() {
 			c.Abort("transport closed")
 		}
-		t.failingGroup.Wait()
-		if t.boundedWriter != nil {
-			t.boundedWriter.awaitCalls()
+		t.linkEnd.failing.Wait()
+		if t.writer.bounded != nil {
+			t.writer.bounded.awaitCalls()
 		}
 	}()
 	patience := time.NewTimer(abortTimeout)
@@ -543,7 +549,7 @@ func (t *Transport) Close() error {
 	}
 	patience.Stop()
 	t.timers.close()
-	t.reclaimer.timer.Stop()
+	t.memory.reclaimer.timer.Stop()
 	err := t.link.Close()
 	select {
 	case <-aborted:

@@ -18,6 +18,12 @@ func (t *Transport) Upper() upper.Transport { return layer{t} }
 // Upper is for protocols above SCTP. Programs have no use for it.
 func (c *Config) Upper() upper.Options { return options{c} }
 
+// upperLayer is the protocol above an association.
+type upperLayer struct {
+	protocol    upper.Protocol // nil: the message API of Conn
+	stepCounter stepCounter    // protocol, if it is one
+}
+
 // association is an upper.Association.
 type association struct{ c *Conn }
 
@@ -25,7 +31,7 @@ func (a association) Lock() (*assoc.Assoc, rawio.Time) { return a.c.lock() }
 
 func (a association) Unlock() { a.c.unlock() }
 
-func (a association) UnlockAt(now rawio.Time) { a.c.unlockAsOf(now) }
+func (a association) UnlockAt(now rawio.Time) { a.c.unlockAt(now) }
 
 func (a association) Peek(look func(a *assoc.Assoc)) { a.c.peekAssoc(look) }
 

@@ -56,7 +56,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 			received, settled := u.received, u.settled.Load()
 			c.lock()
 			if answers > 0 {
-				c.assocLock.enqueuePacket(&pkt)
+				c.backlog.enqueue(&pkt)
 			}
 			c.unlock()
 			received, settled = u.received-received, u.settled.Load()-settled
@@ -68,14 +68,14 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		u.held, u.work = 1<<20, 7
 		check.Equal(t, "its work does not count", c.workSteps(), steps+7)
 		pkt := heartbeat(c, "x")
-		c.assocLock.enqueuePacket(&pkt)
+		c.backlog.enqueue(&pkt)
 		c.lockAndFlush()
 		check.That(t, p.a.Memory().Used >= used+1<<20, "its memory does not count")
 		a, now := c.lock()
 		a.Abort(now, nil)
 		u.left = maxBatchesPerHold
 		more := c.flushPending(now)
-		check.That(t, more && c.ended && !c.memoryFreed, "what it has not taken is given up at the end")
+		check.That(t, more && c.end.ended && !c.end.memoryFreed, "what it has not taken is given up at the end")
 		c.unlock()
 		last := u.events[len(u.events)-1]
 		check.That(t, last == EventDown && p.a.Memory().Used == 0, "events %v, %d octets are held in the end",

@@ -22,7 +22,7 @@ const (
 	maxSendTime = 2 * sliceTime
 )
 
-// workSlice is what was done since the lock was taken.
+// assocLock.slice is what was done since the lock was taken.
 type workSlice struct {
 	stepsAtCheck uint64     // when the clock was looked at last, or the lock was taken
 	beganAt      rawio.Time // when it was first; 0: never
@@ -35,14 +35,14 @@ func (s *workSlice) ensureBegun(now rawio.Time) {
 	}
 }
 
-// stepCounter is an Upper that counts its work as assoc.Assoc.Steps does.
+// upper.stepCounter is an Upper that counts its work as assoc.Assoc.Steps does.
 type stepCounter interface{ Steps() uint64 }
 
 // workSteps is how many steps the peer, and readers, have caused so far. Owner only.
 func (c *Conn) workSteps() uint64 {
-	n := c.a.Steps()
-	if c.stepCounter != nil {
-		n += c.stepCounter.Steps()
+	n := c.core.Steps()
+	if c.upper.stepCounter != nil {
+		n += c.upper.stepCounter.Steps()
 	}
 	return n
 }
@@ -50,7 +50,7 @@ func (c *Conn) workSteps() uint64 {
 // sliceIsOver says whether so much of the slice is used. It stays so until the lock is taken anew.
 // Owner only.
 func (c *Conn) sliceIsOver(part time.Duration) bool {
-	s := &c.workSlice
+	s := &c.assocLock.slice
 	n := c.workSteps()
 	if n-s.stepsAtCheck < stepsPerClockCheck {
 		return false

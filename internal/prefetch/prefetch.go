@@ -11,9 +11,16 @@ package prefetch
 
 import "unsafe"
 
+// Near asks for an object that is looked at next. The others ask for it in the second cache: only a
+// dozen or two lines can be on their way to a processor's nearest cache, and asking for more waits.
+func Near[T any](object *T) { lines(unsafe.Pointer(object), int(unsafe.Sizeof(*object))) }
+
+// Object asks for an object. Large objects are asked for in parts, with work between.
+func Object[T any](object *T) { part(unsafe.Pointer(object), int(unsafe.Sizeof(*object))) }
+
 // Span asks for the memory from one part of an object to another, both included.
 func Span[A, B any](from *A, to *B) {
-	lines(unsafe.Pointer(from), int(uintptr(unsafe.Pointer(to))+unsafe.Sizeof(*to)-uintptr(unsafe.Pointer(from))))
+	part(unsafe.Pointer(from), int(uintptr(unsafe.Pointer(to))+unsafe.Sizeof(*to)-uintptr(unsafe.Pointer(from))))
 }
 
 // FieldAt is the part of an object that lies at an offset. It omits the compiler's nil check, which
@@ -22,10 +29,7 @@ func FieldAt[P, T any](object *T, offset uintptr) *P {
 	return (*P)(unsafe.Add(unsafe.Pointer(object), offset))
 }
 
-// Range asks for the octets of an object, which must exist, from one offset up to another. Only a
-// dozen or two lines can be on their way to a processor's nearest cache; asking for more waits. So
-// Range asks for them in the second cache, as Pointee and the others do. Large objects are asked
-// for in parts, with work between.
+// Range asks for the octets of an object, which must exist, from one offset up to another.
 func Range[T any](object *T, from, to uintptr) {
 	part(unsafe.Add(unsafe.Pointer(object), from), int(to-from))
 }

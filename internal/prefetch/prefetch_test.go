@@ -25,7 +25,8 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 	for _, o := range []*object{&empty, &full} {
 		was := *o
 		Span(&o.first, &o.last)
-		Span(&o.list, &o.list)
+		Near(&o.list)
+		Object(o)
 		FieldAt[[]byte](o, unsafe.Offsetof(o.list))
 		Pointee(&o.next, 1)
 		Pointee(&o.next, int(unsafe.Sizeof(*o)))
@@ -42,7 +43,13 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 	nowhere := uintptr(8)
 	Pointee(&nowhere, 200)
 	check.Equal(t, "allocations", testing.AllocsPerRun(10,
-		func() { Span(&full.first, &full.last); Pointee(&full.list, 4); RingElements(&ring, &at, 2) }), 0)
+		func() {
+			Span(&full.first, &full.last)
+			Near(&full.list)
+			Object(&full)
+			Pointee(&full.list, 4)
+			RingElements(&ring, &at, 2)
+		}), 0)
 }
 
 // Octets are what they were, wherever they lie, and none may be asked for.

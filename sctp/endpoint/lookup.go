@@ -68,9 +68,9 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *LookupState) (a *assoc.Assoc, 
 	return a, true
 }
 
-// PrefetchLookup fetches the memory that LookupNext looks at for each of several packets. With many
-// associations it is in no cache. PrefetchLookup leaves the hash of each packet in hashes, 0 for
-// one that is no packet of SCTP.
+// PrefetchLookup fetches the memory that LookupNext looks at for each of several packets, and the
+// Owner that it leads to. With many associations it is in no cache. PrefetchLookup leaves the hash
+// of each packet in hashes, 0 for one that is no packet of SCTP.
 func (e *Endpoint) PrefetchLookup(pkts []rawio.Packet, hashes []uint64) {
 	for i := range pkts {
 		hashes[i] = 0
@@ -82,6 +82,11 @@ func (e *Endpoint) PrefetchLookup(pkts []rawio.Packet, hashes []uint64) {
 	for _, h := range hashes[:len(pkts)] {
 		if h != 0 {
 			e.byPeer.PrefetchNode(h)
+		}
+	}
+	for _, h := range hashes[:len(pkts)] {
+		if h != 0 {
+			e.byPeer.PrefetchValue(h) // the Owner lies there, which callers look at
 		}
 	}
 }

@@ -60,11 +60,10 @@ func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 }
 
 // Prefetch asks for the memory that a Get of a key of this hash will look at first. PrefetchNode
-// then asks for what it leads to. A table may change meanwhile.
+// then asks for what it leads to, PrefetchValue for the value. A table may change meanwhile.
 func (m *Map[K, V]) Prefetch(hash uint64) {
 	if c := m.chains.Load(); c != nil {
-		at := c.chainFor(hash)
-		prefetch.Span(at, at)
+		prefetch.Near(c.chainFor(hash))
 	}
 }
 
@@ -72,6 +71,15 @@ func (m *Map[K, V]) Prefetch(hash uint64) {
 func (m *Map[K, V]) PrefetchNode(hash uint64) {
 	if c := m.chains.Load(); c != nil {
 		prefetch.Pointee(c.chainFor(hash), int(unsafe.Sizeof(node[K, V]{})))
+	}
+}
+
+// PrefetchValue is the third step, if values are pointers. It asks for the line of memory that a
+// value leads to.
+func (m *Map[K, V]) PrefetchValue(hash uint64) {
+	if c := m.chains.Load(); c != nil {
+		n := (**node[K, V])(unsafe.Pointer(c.chainFor(hash)))
+		prefetch.NestedPointee(n, unsafe.Offsetof((*n).value), 1)
 	}
 }
 

@@ -33,6 +33,7 @@ func TestTableIsAMap(t *testing.T) {
 		k = number(r.Uint64N(200))
 		m.Prefetch(k.Hash())
 		m.PrefetchNode(k.Hash())
+		m.PrefetchValue(k.Hash()) // it leads nowhere, and is asked for all the same
 		got, ok := m.Get(k)
 		hashed, found := m.GetHashed(k, k.Hash())
 		check.That(t, hashed == got && found == ok, "step %d, key %d: %d, %v by its hash", i, k, hashed, found)
