@@ -12,7 +12,7 @@ LINK      ?= both
 ALL       := ./... ./cmd/... ./metrics/...
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test full arches race lint fmt tidy fuzz bench scoreboard wan conformance api compat demo aim interop interop-linux hostile siege netns soak worlds mutants proofs prove browser clean
+.PHONY: help build check test full arches simple race lint fmt tidy fuzz bench scoreboard wan conformance api compat demo aim interop interop-linux hostile siege netns soak worlds mutants proofs prove browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,12 +48,16 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) mutants
 	$(MAKE) mutants SAMPLE=1000
 	$(GO) run ./test/locks
+	$(MAKE) simple
 	$(MAKE) proofs
 	$(MAKE) browser
 	$(MAKE) interop-linux
 
 arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endian, under qemu (root, Debian; ARCHES=--short)
 	GO="$(GO)" test/arches.sh $(ARCHES)
+
+simple: ## run the tests of sctp with the simple read policy: block, read, handle, send
+	RDDP_READ_POLICY=simple $(GO) test ./sctp
 
 race: ## run all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(ALL)

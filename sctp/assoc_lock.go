@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -75,7 +74,7 @@ func (c *Conn) tryLockYielding() bool {
 	if c.assocLock.mu.TryLock() {
 		return true
 	}
-	if t := c.t; !t.readsInKernel || t.readerRole.rx.pollPolicy.State() != pollpolicy.Bulk {
+	if t := c.t; !t.readsInKernel || !t.readerRole.rx.policy.YieldsForLock() {
 		return false
 	}
 	for range lockYieldTries {

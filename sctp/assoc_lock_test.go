@@ -318,6 +318,7 @@ func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 // Where packets come in bulk over a link of the kernel, who waits for the owner of an association
 // cedes the processor some times before it sleeps, and goes on as soon as it can.
 func TestWaitsForTheGateAwakeInBulk(t *testing.T) {
+	needsAdaptive(t)
 	kernels := func(l *batches) rawio.Link { return buffered{l} }
 	others := func(l *batches) rawio.Link { return l }
 	for _, row := range []struct {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -173,7 +172,7 @@ type coalescing struct {
 func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 	c := connOf(a)
 	if len(b.Pkts) > maxCoalescedPackets || b.Octets() > maxCoalescedOctets || a.State() != assoc.Established ||
-		!c.coalescing.withOthers && !t.repliesExpected() {
+		!t.readerRole.rx.policy.Coalesces(c.coalescing.withOthers, t.repliesExpected()) {
 		return false
 	}
 	number, yours := t.coalescer.tryAdd(b.Pkts, b.Octets())
@@ -190,7 +189,7 @@ func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 
 // repliesExpected says whether several goroutines are awake to answer what has come.
 func (t *Transport) repliesExpected() bool {
-	return t.coalescer.flushThreshold.Load() > 1 && t.readerRole.rx.pollPolicy.State() == pollpolicy.Concurrent
+	return t.coalescer.flushThreshold.Load() > 1
 }
 
 // sendCoalesced sends what the coalescer has. What the link refuses counts as lost.

@@ -133,7 +133,7 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 			rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park))
 	check.That(t, p.a.coalescer.readerFlushes.Load(), "a reader that has slept is not to send")
 	u := readerRole{}
-	u.rx.t, u.rx.flushesOnWait, u.rx.pollPolicy = p.a, true, p.a.readerRole.rx.pollPolicy
+	u.rx.t, u.rx.flushesOnWait, u.rx.policy = p.a, true, p.a.readerRole.rx.policy
 	u.summonTimer = time.AfterFunc(time.Hour, func() {})
 	defer u.summonTimer.Stop()
 	p.a.coalescer.tryAdd(pkts, 1)
@@ -149,6 +149,7 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 // Where there is always something to read the reader does not wait: it sends in between, and at
 // once when it goes, or packets come one at a time.
 func TestReaderThatDoesNotWaitSends(t *testing.T) {
+	needsAdaptive(t)
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
 	p.a.coalescer.expectReplies(9)
@@ -164,8 +165,8 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 		{"nothing", nil, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, maxRunsUnflushed, true},
 		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.runBatch(0, rawio.ErrInterrupted)) }, 1, false},
 		{"one packet at a time", func(r *receiver) {
-			for r.pollPolicy.State() == pollpolicy.Concurrent {
-				r.pollPolicy.RecordHandled(1, 100, 0, false)
+			for r.adaptive().State() == pollpolicy.Concurrent {
+				r.policy.RecordHandled(1, 100, 0, false)
 			}
 		}, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, 1, false},
 	} {
@@ -188,6 +189,7 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 }
 
 func TestWhatIsCombined(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, testCombined)
 }
 
@@ -195,7 +197,7 @@ func testCombined(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
 	synctest.Wait()
-	p.a.readerRole.rx.pollPolicy.RecordHandled(9, 900, 1, false)
+	p.a.readerRole.rx.policy.RecordHandled(9, 900, 1, false)
 	p.a.coalescer.expectReplies(9)
 	p.a.coalescer.tryAdd([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
 	before := p.a.Stats().TxPackets
@@ -222,9 +224,9 @@ func testCombined(t *testing.T) {
 		{"alone", 2, 2, 40, false},
 		{"the last of an association", 2, 2, 40, false},
 	} {
-		p.a.readerRole.rx.pollPolicy.RecordHandled(9, 900, 1, false)
+		p.a.readerRole.rx.policy.RecordHandled(9, 900, 1, false)
 		for i := 0; i < 9 && row.name == "alone"; i++ {
-			p.a.readerRole.rx.pollPolicy.RecordHandled(1, 100, 0, false)
+			p.a.readerRole.rx.policy.RecordHandled(1, 100, 0, false)
 		}
 		if row.name == "the last of an association" {
 			a.Abort(now, nil)
@@ -252,6 +254,7 @@ func ready(to assoc.PathStats, packets, size int) *assoc.TxBatch {
 // A batch that is full is sent by the goroutine that finds it so, while the one that is to send it
 // has more to do first: else all that a long run brings would go packet by packet.
 func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		c, _ := p.connect(t, nil, nil)
@@ -289,6 +292,7 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 // HEARTBEATs of many associations go out together, and so do their answers: a thread that is woken
 // for each would cost more than all else of them.
 func TestHeartbeatsGoTogether(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		const many = 100
 		p := newPair(t)

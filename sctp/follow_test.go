@@ -18,6 +18,7 @@ func (f pollFunc) PollBatch(pkts []rawio.Packet) int { return f(pkts) }
 // What comes while packets are handled is handled with them; for how long the next is waited for is
 // the pace's judgement. One SACK has to be able to answer it all.
 func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, testFollow) // where time stands still, none is late
 }
 
@@ -77,7 +78,7 @@ func testFollow(t *testing.T) {
 		check.Equal(t, "when it was asked last", u.at, c.t.now())
 	}
 	r := newReceiver(c.t, nil, false)
-	r.pollPolicy.RecordArrival(0, 100)
+	r.policy.RecordArrival(0, 100)
 	r.poller = pollFunc(func([]rawio.Packet) int {
 		t.Error("a link that is closed is asked for more: it would make buffers ready that nobody gives back")
 		return 0
@@ -102,6 +103,7 @@ func (q *patience) Polling() time.Duration       { return -1 }
 func (q *patience) Wait(rawio.Pause) error       { q.waits++; <-q.over; return net.ErrClosed }
 
 func TestReaderOfAQueueDecidesHowItWaits(t *testing.T) {
+	needsAdaptive(t)
 	link := &patient{over: make(chan struct{})}
 	_, c := fed(t, func(l *batches) rawio.Link { link.batches = l; return link })
 	check.OK(t, c.t.Close())

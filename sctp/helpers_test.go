@@ -52,6 +52,16 @@ func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 	return p
 }
 
+// adaptive returns the policy of a receiver, if that is not the simple one.
+func (r *receiver) adaptive() *adaptivePolicy { return r.policy.(*adaptivePolicy) }
+
+// needsAdaptive skips a test of what the simple read policy does not do.
+func needsAdaptive(t testing.TB) {
+	if t.Helper(); forceSimple {
+		t.Skip("the simple read policy does not do that")
+	}
+}
+
 // connect sets up one association.
 func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	t.Helper()

@@ -46,6 +46,7 @@ func (l *twice) Prompt() rawio.Link { return l }
 // Packets that come while others are handled are answered with them, except after a loss: then one
 // SACK would stand for too much.
 func TestOneSackForWhatComesMeanwhile(t *testing.T) {
+	needsAdaptive(t)
 	garbage := []byte("no SCTP packet at all")
 	for _, tt := range []struct {
 		name    string

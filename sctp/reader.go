@@ -3,9 +3,7 @@ package sctp
 import (
 	"runtime"
 	"sync/atomic"
-	"time"
 
-	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -29,13 +27,11 @@ const (
 // receiver is the state of the reader of a queue of the link.
 type receiver struct {
 	t                 *Transport
-	queue             rawio.Shard
 	poller            rawio.Poller            // nil: the queue is none
-	waiter            rawio.Waiter            // nil: the queue decides itself how its reader waits
 	waitSignal        *atomic.Pointer[signal] // what else the reader waits for, while it may block; nil: nothing
 	flushesOnWait     bool                    // for the coalescer: it flushes before it waits
 	runsSinceFlush    int                     // since it has sent behind a run
-	pollPolicy        *pollpolicy.Policy
+	policy            readPolicy              // which also says how to wait
 	pkts              []rawio.Packet
 	conns             [rxBatchPackets]*Conn  // of the packets; nil between two calls of dispatchBatch
 	isDeferred        [rxBatchPackets]bool   // see resolveDeferred; false between two calls of dispatchBatch
@@ -62,13 +58,9 @@ type receiver struct {
 }
 
 func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {
-	r := receiver{t: t, queue: q, pkts: make([]rawio.Packet, rxBatchPackets)}
+	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatchPackets)}
 	r.poller, _ = q.(rawio.Poller)
-	poll := time.Duration(0)
-	if w, ok := q.(rawio.Waiter); ok && waits {
-		r.waiter, poll = w, w.Polling()
-	}
-	r.pollPolicy = pollpolicy.New(poll, t.now)
+	r.policy = t.newReadPolicy(q, waits)
 	return r
 }
 
@@ -80,7 +72,7 @@ func (t *Transport) serveQueue(s rawio.Shard) {
 		if r.runBatch(r.waitBatch()) != nil {
 			return
 		}
-		r.threadPin.setPinned(r.pollPolicy.KeepsThread() && t.readsInKernel)
+		r.threadPin.setPinned(r.policy.KeepsThread() && t.readsInKernel)
 	}
 }
 
@@ -94,7 +86,7 @@ func (r *receiver) beginRun() {
 
 // expectsMore says whether to look for more behind n packets.
 func (r *receiver) expectsMore(n int) bool {
-	return r.poller != nil && r.runOctets < maxRunOctets && r.pollPolicy.ExpectsMore(n)
+	return r.poller != nil && r.runOctets < maxRunOctets && r.policy.ExpectsMore(n)
 }
 
 // beginBatch notes that n packets have come, and finds their associations.
@@ -103,7 +95,7 @@ func (r *receiver) beginBatch(n int) {
 	if !r.isRedelivery {
 		r.t.stats.rxPackets.Add(uint64(n))
 		r.t.stats.rxBatches.Add(1)
-		r.pollPolicy.RecordArrival(r.arrivedAt, n)
+		r.policy.RecordArrival(r.arrivedAt, n)
 	}
 	r.runPackets += n
 	if r.holdsLock { // the tables are locked before any association lock, if a packet seems to have no association
@@ -128,13 +120,13 @@ func (r *receiver) finishRun(err error) error {
 			answers = max(woken, brought)
 		}
 		r.t.coalescer.expectReplies(answers)
-		r.pollPolicy.RecordHandled(r.runPackets, r.runOctets, woken, r.lastAnswered)
+		r.policy.RecordHandled(r.runPackets, r.runOctets, woken, r.lastAnswered)
 		if held != nil {
 			r.releaseHeldSack(held, woken > 0)
 		}
 	}
 	if r.flushesOnWait {
-		r.updateReaderFlushes(err == nil && r.pollPolicy.State() == pollpolicy.Concurrent)
+		r.updateReaderFlushes(err == nil && r.policy.GathersReplies())
 	}
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:
@@ -210,7 +202,7 @@ func (r *receiver) releaseConn(last bool) (held *Conn) {
 		if !r.holdsLock || r.runOctets > shortWorkOctets { // others have had the lock, or the packets took a while
 			now = r.t.now()
 		}
-		if last && r.lastConn.core.SackDue(now) && r.pollPolicy.HoldsSack() {
+		if last && r.lastConn.core.SackDue(now) && r.policy.HoldsSack() {
 			r.lastConn.core.HoldSack(true)
 			held = r.lastConn
 		}
@@ -246,7 +238,7 @@ func (r *receiver) releaseHeldSack(c *Conn, woken bool) {
 	}
 	now := r.t.now()
 	c.releaseSack()
-	r.pollPolicy.RecordHeldSack(!c.core.SackDue(now))
+	r.policy.RecordHeldSack(!c.core.SackDue(now))
 	c.unlockAfterRead(now)
 }
 

@@ -21,7 +21,7 @@ type readerRole struct {
 	state       atomic.Int32
 
 	readMu       sync.Mutex             // held by the holder of the role, for Close
-	rx           receiver               // guarded by readMu, but for the pollPolicy
+	rx           receiver               // guarded by readMu, but for the policy
 	err          error                  // guarded by readMu: the link is good for nothing more
 	readerSignal atomic.Pointer[signal] // of the goroutine that reads, while that may block
 
@@ -63,9 +63,7 @@ func (u *readerRole) init(t *Transport) {
 	u.closeCh, u.endedCh = make(chan struct{}), make(chan struct{})
 	u.rx = newReceiver(t, t.link, rawio.FeaturesOf(t.link)&rawio.Waitable != 0)
 	u.rx.waitSignal = &u.readerSignal
-	if w := u.rx.waiter; w != nil {
-		u.rx.waiter, u.rx.flushesOnWait = flushingWaiter{w, t}, true
-	}
+	u.rx.flushesOnWait = u.rx.policy.FlushOnWait(t)
 	u.summonTimer = time.AfterFunc(time.Hour, u.checkLeftAlone)
 	u.summonTimer.Stop()
 }
@@ -79,7 +77,7 @@ func (t *Transport) receiveLoop() {
 		var err error
 		for err == nil && !u.state.CompareAndSwap(roleRequested, roleCaller) {
 			err = u.readBatch()
-			u.rx.threadPin.setPinned(u.rx.pollPolicy.KeepsThread() && t.readsInKernel)
+			u.rx.threadPin.setPinned(u.rx.policy.KeepsThread() && t.readsInKernel)
 		}
 		u.rx.threadPin.unpinThread()
 		u.readMu.Unlock()
@@ -141,7 +139,7 @@ func (u *readerRole) leaveRole(now rawio.Time) {
 	}
 	u.leftAt.Store(now)
 	u.state.Store(roleFree)
-	if u.rx.pollPolicy.LendLimit() == 0 {
+	if u.rx.policy.LendLimit() == 0 {
 		u.summonReceiver()
 	} else if !u.timerRunning.Load() && !u.timerRunning.Swap(true) {
 		u.summonTimer.Reset(maxLeftAlone)

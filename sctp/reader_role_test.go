@@ -76,6 +76,7 @@ func blocked(f func() error) <-chan error {
 }
 
 func TestWhoWaitsReadsTheLink(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		c, d := p.connect(t, nil, nil)
@@ -96,6 +97,7 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 // The reader of the link stops when what it waits for comes otherwise, and others who wait for the
 // same hear of it too.
 func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
+	needsAdaptive(t)
 	read := func(c *Conn) error {
 		_, _, err := c.ReadMsg(make([]byte, 1500))
 		return err
@@ -161,6 +163,7 @@ func TestOneReadsForAll(t *testing.T) {
 // A program that does not come back leaves the link to the receive goroutine: after 10 ms when it
 // has been quick before, and at once when it has not.
 func TestSlowReaderLeavesTheLink(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		c, d := p.connect(t, nil, nil)
@@ -208,10 +211,11 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 // A reader that has lost the processor for a while goes on reading if it is quick else; one that is
 // slow again and again does not.
 func TestOnceSlowReaderReadsOn(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		slow := func() {
-			time.Sleep(2 * p.a.readerRole.rx.pollPolicy.BaseSpinBudget()) // of virtual time
+			time.Sleep(2 * p.a.readerRole.rx.adaptive().BaseSpinBudget()) // of virtual time
 			trip(t, c)
 			synctest.Wait()
 		}
@@ -235,10 +239,11 @@ func TestOnceSlowReaderReadsOn(t *testing.T) {
 // The timer that watches a link that is left alone goes off once in a while, whoever is away just
 // then; the receive goroutine is called only if nobody has been there for so long.
 func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		for range 1000 {
-			time.Sleep(p.a.readerRole.rx.pollPolicy.BaseSpinBudget() / 2) // of virtual time, less than maxLeftAlone
+			time.Sleep(p.a.readerRole.rx.adaptive().BaseSpinBudget() / 2) // of virtual time, less than maxLeftAlone
 			trip(t, c)
 			synctest.Wait()
 			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), roleFree)
@@ -255,11 +260,12 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 // A caller that waits and does not get the turn, as it was not quick, does not wait for the timer
 // either: it has the receive goroutine called at once if nobody reads.
 func TestSlowWaiterCallsTheReceiver(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		must.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
 		p.a.readerRole.promptScore.Store(0)                           // it mostly was not quick
-		time.Sleep(2 * p.a.readerRole.rx.pollPolicy.BaseSpinBudget()) // of virtual time
+		time.Sleep(2 * p.a.readerRole.rx.adaptive().BaseSpinBudget()) // of virtual time
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), roleReceiver)
 		c.Abort("enough")
@@ -284,6 +290,7 @@ func (r *reads) ReadBatch(pkts []rawio.Packet) (int, error) {
 // A link learns its reader's end even if nobody reads it when it is closed: it has buffers to give
 // back.
 func TestClosedLinkIsReadOnce(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		p, link := &pair{bAddr: lb.LocalAddrs()[0].Addr()}, &reads{Link: la}
@@ -376,6 +383,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 
 // A caller that waits goes on when either channel is closed, whether it reads the link or not.
 func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := warmPair(t)
 		p.a.readerRole.promptScore.Store(0)
@@ -396,6 +404,7 @@ func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 // Where packets come in numbers for one goroutine, which sends nothing back, that one reads the
 // link.
 func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
+	needsAdaptive(t)
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPair(t)
@@ -416,7 +425,7 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 			if answers {
 				want = roleReceiver
 			}
-			s := p.b.readerRole.rx.pollPolicy.State()
+			s := p.b.readerRole.rx.adaptive().State()
 			check.That(t, s == pollpolicy.Concurrent && p.b.turnState() == want,
 				"packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
 		})
@@ -429,7 +438,7 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		synctest.Wait() // all is quiet
-		p.b.readerRole.rx.pollPolicy.RecordHandled(3, 300, 0, false)
+		p.b.readerRole.rx.policy.RecordHandled(3, 300, 0, false)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		synctest.Wait()
 		check.Equal(t, "state", p.b.turnState(), roleReceiver)
@@ -470,6 +479,7 @@ func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 
 // Packets come one at a time as long as no batch has many of them, or long ones.
 func TestBulkIsToldByTheBatches(t *testing.T) {
+	needsAdaptive(t)
 	for _, tt := range []struct {
 		name          string
 		packets, size int
@@ -483,10 +493,10 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 					link.in <- []rawio.Packet{heartbeat(c, "x")}
 				}
 				synctest.Wait()
-				must.That(t, c.t.readerRole.rx.pollPolicy.LendLimit() > 0, "not lent after one packet at a time")
+				must.That(t, c.t.readerRole.rx.policy.LendLimit() > 0, "not lent after one packet at a time")
 				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, string(make([]byte, tt.size)))}, tt.packets)
 				synctest.Wait()
-				check.Equal(t, "lent", c.t.readerRole.rx.pollPolicy.LendLimit() > 0, tt.lends)
+				check.Equal(t, "lent", c.t.readerRole.rx.policy.LendLimit() > 0, tt.lends)
 			})
 		})
 	}

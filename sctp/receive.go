@@ -7,12 +7,9 @@ import "github.com/rddp-go/rddp/rawio"
 // association, and nothing else is here (test/arch). What goes before and after is in reader.go,
 // which association a packet belongs to in demux.go.
 
-// waitBatch waits for packets.
+// waitBatch waits for packets, as the policy says.
 func (r *receiver) waitBatch() (n int, err error) {
-	if r.waiter == nil {
-		return r.queue.ReadBatch(r.pkts)
-	}
-	return r.pollPolicy.NextBatch(r.waiter, r.pkts)
+	return r.policy.WaitBatch(r.pkts)
 }
 
 // runBatch runs the first n of pkts to completion: demultiplex, handle, place, acknowledge,
@@ -22,7 +19,7 @@ func (r *receiver) waitBatch() (n int, err error) {
 func (r *receiver) runBatch(n int, err error) error {
 	r.beginRun()
 	for r.dispatchBatch(n); err == nil && r.expectsMore(n); r.dispatchBatch(n) {
-		if n = r.poller.PollBatch(r.pkts); n == 0 && r.pollPolicy.TrainIsLate(r.t.now()) {
+		if n = r.poller.PollBatch(r.pkts); n == 0 && r.policy.TrainIsLate(r.t.now()) {
 			break
 		}
 	}

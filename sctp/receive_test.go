@@ -17,6 +17,7 @@ import (
 // Without one it goes when those who might have answered have had their turn, even if somebody has
 // the gate then.
 func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
+	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		// req 9260-6.2-7
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
@@ -57,9 +58,9 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 			{"somebody looks", true, func(letGo func()) { d.peekAssoc(func(*assoc.Assoc) { letGo() }) }},
 			{"messages are not answered", false, nil},
 		} {
-			r.pollPolicy.RecordHandled(9, 900, 1, false)
+			r.policy.RecordHandled(9, 900, 1, false)
 			for range 16 {
-				r.pollPolicy.RecordHeldSack(tt.answers)
+				r.policy.RecordHeldSack(tt.answers)
 			}
 			must.Do(c.WriteMsg(message, SendInfo{}))(t)
 			sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut

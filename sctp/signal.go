@@ -67,7 +67,7 @@ func (s *signal) Wait(a, b <-chan struct{}) (set bool) {
 		return true // at once: this says nothing of how quick the caller is
 	default:
 	}
-	soon := u.rx.pollPolicy.LendLimit()
+	soon := u.rx.policy.LendLimit()
 	if u.takeRole(soon > 0, soon > 0 && s.t.now().Sub(s.waitEndedAt.Load()) < soon) {
 		set, err := s.waitReading(a, b)
 		now := s.t.now()

@@ -50,6 +50,7 @@ func (buffered) ReceiveBuffer() int       { return 1 << 20 }
 // A receive goroutine keeps its thread in bulk, as long as few goroutines are woken, and gives it
 // back in the end.
 func TestThreadIsKeptInBulk(t *testing.T) {
+	needsAdaptive(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // one goroutine may keep its thread
 	t.Run("link of the kernel", func(t *testing.T) {
 		testKept(t, true, func(l *batches) rawio.Link { return buffered{l} })

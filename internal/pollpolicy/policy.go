@@ -19,7 +19,7 @@ const (
 	Bulk
 )
 
-func (s State) String() string { return [...]string{"many", "quiet", "single", "bulk"}[s] }
+func (s State) String() string { return [...]string{"concurrent", "idle", "ping-pong", "bulk"}[s] }
 
 // A batch is of few short packets when it has no more than this. It takes several in a row to tell.
 const (
