@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // The conditions behind faults that other stacks had. docs/dev/hostile.md says what each was. The
@@ -73,8 +72,7 @@ func TestNothingBehindAChunkIsRead(t *testing.T) {
 			chunk = bytes.Clone(chunk)
 			binary.BigEndian.PutUint32(chunk[4:], uint32(h.sent))
 		}
-		b := append(wire.AppendHeader(nil, h.port, victimPort, h.peer), chunk...)
-		wire.PutPacketChecksum([][]byte{b})
+		b := forge.Packet(h.port, victimPort, h.peer, chunk)
 		buf := h.s.pool.Get()
 		for i := range buf.B {
 			buf.B[i] = behind
@@ -148,15 +146,13 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	h.s.victim.Add(v)
 	v.Pump()
 	send := func(chunks ...[]byte) []wire.Chunk {
-		b := slices.Concat(append([][]byte{wire.AppendHeader(nil, h.port, local, h.peer)}, chunks...)...)
-		wire.PutPacketChecksum([][]byte{b})
-		h.s.deliverPacket(h.foe, b)
+		h.s.deliverPacket(h.foe, forge.Packet(h.port, local, h.peer, chunks...))
 		return h.receivedChunks()
 	}
 	chunks := h.receivedChunks()
 	stale := wire.AppendError(nil)
 	stale = wire.AppendStaleCookieCause(stale, 1000)
-	binary.BigEndian.PutUint16(stale[2:], uint16(len(stale)))
+	forge.SetLength(stale, 0)
 	for i := range 6 {
 		init := must.Get(wire.AsInit(h.onlyChunk(chunks, wire.ChunkInit)))(t)
 		h.peer = init.Tag()
@@ -164,7 +160,7 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 			wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: h.next})
 		ack = wire.AppendAdaptationIndication(wire.AppendParam(ack, wire.ParamStateCookie,
 			[]byte("a cookie of four")), 1)
-		binary.BigEndian.PutUint16(ack[2:], uint16(len(ack)))
+		forge.SetLength(ack, 0)
 		h.onlyChunk(send(ack), wire.ChunkCookieEcho)
 		if i == 5 {
 			break
@@ -187,7 +183,7 @@ func TestErrorOfManyCauses(t *testing.T) {
 			e = binary.BigEndian.AppendUint16(e, code)
 			e = append(e, 0, 4)
 		}
-		binary.BigEndian.PutUint16(e[2:], uint16(len(e)))
+		forge.SetLength(e, 0)
 		reply := h.sendChunks(e)
 		check.That(t, len(reply) == 0, "cause %d is answered by %v", code, chunkTypes(reply))
 	}
@@ -202,13 +198,13 @@ func TestChunksOfExtensionsTouchNothingThatIsHeld(t *testing.T) {
 	v := h.setUp()
 	session := forge.Control(0, forge.Initiate, []byte("hello"))
 	h.sendChunks(h.dataChunk(wire.DataFields{Flags: wire.FlagB | wire.FlagU, TSN: h.next, PPID: 17}, session[:3]))
-	forward := padChunk(wire.AppendForwardTSN(nil, h.next+1, []wire.Skip{{Stream: 0, SSN: 0}, {Stream: 1, SSN: 7}}))
+	forward := forge.Padded(wire.AppendForwardTSN(nil, h.next+1, []wire.Skip{{Stream: 0, SSN: 0}, {Stream: 1, SSN: 7}}))
 	for _, tt := range []struct {
 		name  string
 		chunk []byte
 	}{
 		{"FORWARD-TSN over a fragment", forward},
-		{"FORWARD-TSN far ahead", padChunk(wire.AppendForwardTSN(nil, h.next+1<<30, nil))},
+		{"FORWARD-TSN far ahead", forge.Padded(wire.AppendForwardTSN(nil, h.next+1<<30, nil))},
 		{"ASCONF that adds half an address", append([]byte{0xC1, 0, 0, 24, 0, 0, 0, 1, 0, 5, 0, 8, 10, 0, 1, 1, 0xC0, 1, 0, 8, 0, 0, 0, 1}, nil...)},
 		{"ASCONF whose address has no length", []byte{0xC1, 0, 0, 12, 0, 0, 0, 1, 0, 5, 0, 0}},
 		{"ASCONF without an address", []byte{0xC1, 0, 0, 8, 0, 0, 0, 1}},

@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"slices"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 	"github.com/rddp-go/rddp/test/attack/attacker"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // rawPeer is a peer made by hand.
@@ -37,8 +37,7 @@ func (h *rawPeer) sendChunks(chunks ...[]byte) []wire.Chunk {
 
 func (h *rawPeer) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.Chunk {
 	h.t.Helper()
-	b := slices.Concat(append([][]byte{wire.AppendHeader(nil, h.port, victimPort, tag)}, chunks...)...)
-	wire.PutPacketChecksum([][]byte{b})
+	b := forge.Packet(h.port, victimPort, tag, chunks...)
 	h.foe.box = nil
 	h.s.deliverPacket(&attackerHost{addr: from}, b)
 	must.That(h.t, h.s.err == nil, "%v", h.s.err)
@@ -76,22 +75,19 @@ func chunkTypes(all []wire.Chunk) (s []string) {
 	return s
 }
 
-func padChunk(b []byte) []byte { return append(b, wire.Padding(len(b))...) }
-
 // setUp sets an association up.
 func (h *rawPeer) setUp() *victimConn {
 	h.t.Helper()
 	at := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10,
 		InStreams: 10, TSN: h.next})
-	init := wire.AppendAdaptationIndication(at, 1)
-	binary.BigEndian.PutUint16(init[2:], uint16(len(init)))
+	init := forge.SetLength(wire.AppendAdaptationIndication(at, 1), 0)
 	ack, err := wire.AsInit(h.onlyChunk(h.sendAs(h.foe.addr, 0, init), wire.ChunkInitAck))
 	must.OK(h.t, err)
 	h.peer, h.sent = ack.Tag(), ack.TSN()-1
 	ps := ack.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		if p.Type() == wire.ParamStateCookie {
-			h.cookieEcho = padChunk(wire.AppendCookieEcho(nil, p.Value()))
+			h.cookieEcho = forge.Padded(wire.AppendCookieEcho(nil, p.Value()))
 		}
 	}
 	h.onlyChunk(h.sendChunks(h.cookieEcho), wire.ChunkCookieAck)
@@ -113,11 +109,10 @@ func (h *rawPeer) checkAlive(v *victimConn) {
 	h.t.Helper()
 	must.That(h.t, !v.gone && h.victimSide() == v && v.a.State() == assoc.Established,
 		"the association has come to its end, or to %v", v.a.State())
-	reply := h.sendChunks(padChunk(wire.AppendHeartbeat(nil, []byte("alive?"))))
+	reply := h.sendChunks(forge.Padded(wire.AppendHeartbeat(nil, []byte("alive?"))))
 	h.onlyChunk(reply, wire.ChunkHeartbeatAck)
 }
 
 func (h *rawPeer) dataChunk(f wire.DataFields, payload []byte) []byte {
-	f.PayloadLen = len(payload)
-	return padChunk(append(wire.AppendDataHeader(nil, f), payload...))
+	return forge.AppendData(nil, f, payload)
 }

@@ -1,6 +1,9 @@
 package attacker
 
-import "github.com/rddp-go/rddp/sctp/wire"
+import (
+	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
+)
 
 // A victim that answers an INIT with a cookie, and a cookie with a COOKIE ACK, and then sends data:
 // enough for each move to have what it lies about.
@@ -17,7 +20,7 @@ func answerSetup(k *victimState, local, remote uint16, pkt []byte, tsn *wire.TSN
 			at := len(b)
 			b = wire.AppendInit(b, wire.ChunkInitAck,
 				wire.InitFields{Tag: 77, ARwnd: 1 << 16, OutStreams: 10, InStreams: 10, TSN: *tsn})
-			return closeChunk(wire.AppendParam(b, wire.ParamStateCookie, []byte("cookie")), at)
+			return forge.SetLength(wire.AppendParam(b, wire.ParamStateCookie, []byte("cookie")), at)
 		case wire.ChunkCookieEcho:
 			b = wire.AppendCookieAck(b)
 			b = wire.AppendHeartbeat(b, []byte("nonce"))

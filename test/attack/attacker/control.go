@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 var (
@@ -17,7 +18,7 @@ var (
 // appendHeartbeat has information of any length.
 func (p *Peer) appendHeartbeat(b []byte) []byte {
 	if p.One(4) {
-		return appendChunk(b, wire.ChunkHeartbeat, p.drawFlags(), p.paramList(wire.ParamHeartbeatInfo))
+		return forge.AppendChunk(b, wire.ChunkHeartbeat, p.drawFlags(), p.paramList(wire.ParamHeartbeatInfo))
 	}
 	return wire.AppendHeartbeat(b, p.Octets(p.Length(p.cfg.MTU-100)))
 }
@@ -39,7 +40,7 @@ func (p *Peer) heartbeatAck(b []byte) []byte {
 
 // appendErrors is an ERROR with several causes.
 func (p *Peer) appendErrors(b []byte) []byte {
-	return appendChunk(b, wire.ChunkError, p.drawFlags(), p.drawCauses())
+	return forge.AppendChunk(b, wire.ChunkError, p.drawFlags(), p.drawCauses())
 }
 
 func (p *Peer) drawCauses() (v []byte) {
@@ -68,7 +69,7 @@ func (p *Peer) appendAbort(b []byte) []byte {
 	if !p.One(12) {
 		return p.appendHeartbeat(b)
 	}
-	return appendChunk(b, wire.ChunkAbort, byte(p.Below(2)), p.drawCauses())
+	return forge.AppendChunk(b, wire.ChunkAbort, byte(p.Below(2)), p.drawCauses())
 }
 
 // appendECN is an ECNE or CWR.
@@ -78,23 +79,23 @@ func (p *Peer) appendECN(b []byte) []byte {
 		t, base = wire.ChunkCWR, p.k.next
 	}
 	v := binary.BigEndian.AppendUint32(nil, uint32(base)+uint32(p.Below(20))-10)
-	return appendChunk(b, t, p.drawFlags(), append(v, p.drawRareValue(12)...))
+	return forge.AppendChunk(b, t, p.drawFlags(), append(v, p.drawRareValue(12)...))
 }
 
 func (p *Peer) appendShutdown(b []byte) []byte {
 	if !p.One(3) {
 		return p.honestSack(b)
 	}
-	return appendChunk(b, wire.ChunkShutdown, p.drawFlags(),
+	return forge.AppendChunk(b, wire.ChunkShutdown, p.drawFlags(),
 		append(binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(3))), p.drawRareValue(8)...))
 }
 
 func (p *Peer) shutdownAck(b []byte) []byte {
-	return appendChunk(b, wire.ChunkShutdownAck, p.drawFlags(), p.drawRareValue(8))
+	return forge.AppendChunk(b, wire.ChunkShutdownAck, p.drawFlags(), p.drawRareValue(8))
 }
 
 func (p *Peer) shutdownComplete(b []byte) []byte {
-	return appendChunk(b, wire.ChunkShutdownComplete, byte(p.Below(2)), p.drawRareValue(8))
+	return forge.AppendChunk(b, wire.ChunkShutdownComplete, byte(p.Below(2)), p.drawRareValue(8))
 }
 
 // randomChunk is a chunk of any type with anything in it.
@@ -104,7 +105,7 @@ func (p *Peer) randomChunk(b []byte) []byte {
 		t = wire.ChunkType(p.Below(20))
 	}
 	if p.One(2) {
-		return appendChunk(b, t, byte(p.Below(256)), p.paramList(wire.ParamType(p.Below(20))))
+		return forge.AppendChunk(b, t, byte(p.Below(256)), p.paramList(wire.ParamType(p.Below(20))))
 	}
-	return appendChunk(b, t, byte(p.Below(256)), p.Octets(p.Length(80)))
+	return forge.AppendChunk(b, t, byte(p.Below(256)), p.Octets(p.Length(80)))
 }

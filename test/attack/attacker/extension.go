@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // Chunks of extensions: rddp offers none of them; others do.
@@ -27,7 +28,7 @@ func (p *Peer) forwardTSN(b []byte) []byte {
 	if !p.One(3) {
 		p.k.next = wire.TSN(binary.BigEndian.Uint32(v)) + 1
 	}
-	return appendChunk(b, wire.ChunkForwardTSN, p.drawFlags(), p.cutValue(v))
+	return forge.AppendChunk(b, wire.ChunkForwardTSN, p.drawFlags(), p.cutValue(v))
 }
 
 func (p *Peer) iForwardTSN(b []byte) []byte {
@@ -37,7 +38,7 @@ func (p *Peer) iForwardTSN(b []byte) []byte {
 		v = append(v, 0, byte(p.Below(4)))
 		v = binary.BigEndian.AppendUint32(v, p.Uint32())
 	}
-	return appendChunk(b, wire.ChunkIForwardTSN, p.drawFlags(), p.cutValue(v))
+	return forge.AppendChunk(b, wire.ChunkIForwardTSN, p.drawFlags(), p.cutValue(v))
 }
 
 // iData is DATA with a message identifier (RFC 8260).
@@ -50,13 +51,13 @@ func (p *Peer) iData(b []byte) []byte {
 	if p.One(2) {
 		p.k.next++
 	}
-	return appendChunk(b, wire.ChunkIData, byte(p.Below(16)), p.cutValue(append(v, p.drawPayload()...)))
+	return forge.AppendChunk(b, wire.ChunkIData, byte(p.Below(16)), p.cutValue(append(v, p.drawPayload()...)))
 }
 
 // appendReconfig is a RE-CONFIG with parameters that follow its rules at times.
 func (p *Peer) appendReconfig(b []byte) (out []byte) {
 	at := len(b)
-	b = appendChunk(b, wire.ChunkReconfig, p.drawFlags(), nil)
+	b = forge.AppendChunk(b, wire.ChunkReconfig, p.drawFlags(), nil)
 	for range 1 + p.Below(3) {
 		v := binary.BigEndian.AppendUint32(nil, uint32(p.k.next)+uint32(p.Below(3))-1)
 		if p.One(3) {
@@ -70,13 +71,13 @@ func (p *Peer) appendReconfig(b []byte) (out []byte) {
 		}
 		b = wire.AppendParam(b, wire.ParamOutgoingReset+wire.ParamType(p.Below(6)), p.cutValue(v))
 	}
-	return closeChunk(b, at)
+	return forge.SetLength(b, at)
 }
 
 // appendASCONF asks for addresses to be added, taken away or made primary.
 func (p *Peer) appendASCONF(b []byte) []byte {
 	at := len(b)
-	b = appendChunk(b, wire.ChunkAsconf, p.drawFlags(),
+	b = forge.AppendChunk(b, wire.ChunkAsconf, p.drawFlags(),
 		binary.BigEndian.AppendUint32(nil, uint32(p.k.next)+uint32(p.Below(3))-1))
 	if !p.One(6) {
 		b = wire.AppendAddressParam(b, p.drawAddr())
@@ -90,18 +91,18 @@ func (p *Peer) appendASCONF(b []byte) []byte {
 		}
 		b = wire.AppendParam(b, t, p.cutValue(v))
 	}
-	return closeChunk(b, at)
+	return forge.SetLength(b, at)
 }
 
 func (p *Peer) asconfAck(b []byte) []byte {
 	v := binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(4)))
-	return appendChunk(b, wire.ChunkAsconfAck, p.drawFlags(), append(v, p.paramList(wire.ParamErrorCause)...))
+	return forge.AppendChunk(b, wire.ChunkAsconfAck, p.drawFlags(), append(v, p.paramList(wire.ParamErrorCause)...))
 }
 
 func (p *Peer) appendAuth(b []byte) []byte {
 	v := binary.BigEndian.AppendUint16(nil, uint16(p.Below(3)))
 	v = binary.BigEndian.AppendUint16(v, uint16(p.Below(5)))
-	return appendChunk(b, wire.ChunkAuth, p.drawFlags(), p.cutValue(append(v, p.Octets(p.Length(40))...)))
+	return forge.AppendChunk(b, wire.ChunkAuth, p.drawFlags(), p.cutValue(append(v, p.Octets(p.Length(40))...)))
 }
 
 func (p *Peer) appendPad(b []byte) []byte {
@@ -116,5 +117,5 @@ func (p *Peer) packetDropped(b []byte) []byte {
 	v = binary.BigEndian.AppendUint32(v, uint32(p.Below(200)))
 	v = wire.AppendHeader(v, p.cfg.RemotePort, p.cfg.LocalPort, p.k.localTag)
 	v = p.appendData(v, wire.DataFields{Flags: whole, TSN: p.k.sent + wire.TSN(p.Below(4))}, p.drawPayload())
-	return appendChunk(b, 0x81, byte(p.Below(16)), p.cutValue(v))
+	return forge.AppendChunk(b, 0x81, byte(p.Below(16)), p.cutValue(v))
 }

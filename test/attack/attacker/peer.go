@@ -1,8 +1,6 @@
 package attacker
 
 import (
-	"encoding/binary"
-
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -209,11 +207,4 @@ func (p *Peer) honestPacket() []byte {
 		return wire.AppendHeartbeat(p.packetHeader(p.k.peerTag), []byte("are you there?"))
 	}
 	return b
-}
-
-// appendChunk appends a chunk of any content.
-func appendChunk(b []byte, t wire.ChunkType, flags byte, value []byte) []byte {
-	b = append(b, byte(t), flags)
-	b = binary.BigEndian.AppendUint16(b, uint16(wire.ChunkHeaderLen+len(value)))
-	return append(b, value...)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // Payload protocol identifiers of RFC 5043 section 5.2.

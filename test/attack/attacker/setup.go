@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 var (
@@ -77,15 +78,7 @@ func (p *Peer) initChunk(b []byte, t wire.ChunkType) []byte {
 			b = wire.AppendAddressParam(b, p.drawAddr())
 		}
 	}
-	return closeChunk(b, at)
-}
-
-// closeChunk sets the length of a chunk whose parameters were appended.
-func closeChunk(b []byte, at int) []byte {
-	if n := len(b) - at; n <= 0xFFFF {
-		binary.BigEndian.PutUint16(b[at+2:], uint16(n))
-	}
-	return b
+	return forge.SetLength(b, at)
 }
 
 // initParam appends a parameter of an INIT, right or wrong.
@@ -147,11 +140,11 @@ func (p *Peer) cookieEcho(b []byte) []byte {
 	if p.One(12) {
 		cookie = p.Octets(p.Length(p.cfg.MTU - 40))
 	}
-	return appendChunk(b, wire.ChunkCookieEcho, p.drawFlags(), cookie)
+	return forge.AppendChunk(b, wire.ChunkCookieEcho, p.drawFlags(), cookie)
 }
 
 func (p *Peer) cookieAck(b []byte) []byte {
-	return appendChunk(b, wire.ChunkCookieAck, p.drawFlags(), p.drawRareValue(8))
+	return forge.AppendChunk(b, wire.ChunkCookieAck, p.drawFlags(), p.drawRareValue(8))
 }
 
 // drawFlags are mostly 0.

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // Whoever has an association may send what no honest peer would.
@@ -143,14 +144,14 @@ func dataAttacks() []attack {
 			})},
 		{name: "bad checksums and the checksum 0", rfc: "9260 6.8",
 			start: withoutAssoc(func(x *attackEnv, i int) error {
-				b := sctpPacket(friendSCTP, portSCTP, x.w.randomTag(),
+				b := forge.Packet(friendSCTP, portSCTP, x.w.randomTag(),
 					dataChunk(nil, 1, whole, 0, 0, 0, make([]byte, 1000)))
 				b[8], b[9], b[10], b[11] = 0, 0, 0, byte(i%2)
 				return x.w.sendIP(x.w.carrySCTP(x.friendAddr, x.victimAddr, encapPort, b))
 			})},
 		{name: "packets shorter than a header, with port 0, without a chunk", rfc: "9260 3.1",
 			start: withoutAssoc(func(x *attackEnv, i int) error {
-				b := sctpPacket(uint16(i%2*7), portSCTP, x.w.randomTag(), nil)
+				b := forge.Packet(uint16(i%2*7), portSCTP, x.w.randomTag(), nil)
 				return x.w.sendIP(x.w.carrySCTP(hostAddr(x.attackers, 1), x.victimAddr, encapPort,
 					b[:[...]int{12, 11, 4, 1}[i%4]]))
 			})},

@@ -12,7 +12,7 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp/wire"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // reachAttacks are of a server that the victim's program connects to. Such a peer can have a cookie

@@ -13,7 +13,7 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
 	"github.com/rddp-go/rddp/test/attack/attacker"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // Whoever has an association, and knows what its other end keeps of it, may try to have that cost
@@ -120,7 +120,7 @@ func peerAttacks() []attack {
 				return func(int) error {
 					src := x.freshAddr()
 					return x.w.sendFragments(src.Addr(), x.victimAddr,
-						sctpPacket(src.Port(), portSCTP, x.w.randomTag(), c))
+						forge.Packet(src.Port(), portSCTP, x.w.randomTag(), c))
 				}, nil
 			}, idle: 2 << 20},
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // session is one use of a stream of the attacker's association with the RDMA server.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // campedPort is the first of those that the attacker guesses the honest client will use next.
@@ -46,7 +47,7 @@ func setupAttacks(f *family) []attack {
 				return func(int) error {
 					src := x.freshAddr()
 					return x.w.sendFragments(src.Addr(), x.victimAddr,
-						sctpPacket(src.Port(), portSCTP, 0, initChunk(x.w.randomTag(), 1, 1<<16, params)))
+						forge.Packet(src.Port(), portSCTP, 0, initChunk(x.w.randomTag(), 1, 1<<16, params)))
 				}, nil
 			}},
 		{name: fmt.Sprintf("INIT with %d unknown parameters to report", f.params), rfc: "5062 8, 9260 3.2.2", must: []string{"INIT ACK"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // Over UDP a port is one thing more to lie about.
@@ -13,13 +14,13 @@ func udpAttacks(f *family) []attack {
 	list := []attack{
 		{name: "another encapsulation port in the client's name, with guessed tags", rfc: "6951 5.4",
 			start: withoutAssoc(func(x *attackEnv, i int) error {
-				b := sctpPacket(friendSCTP, portSCTP, x.w.randomTag(), wire.AppendHeartbeat(nil, make([]byte, 4)))
+				b := forge.Packet(friendSCTP, portSCTP, x.w.randomTag(), wire.AppendHeartbeat(nil, make([]byte, 4)))
 				return x.w.sendIP(x.w.carrySCTP(x.friendAddr, x.victimAddr, uint16(1024+i%60000), b))
 			})},
 		{name: "INIT flood from ever other encapsulation ports", rfc: "6951 5.4, 9260 5.1.3", must: []string{"INIT ACK"},
 			start: withoutAssoc(func(x *attackEnv, i int) error {
 				src := x.freshAddr()
-				b := sctpPacket(src.Port(), portSCTP, 0, initChunk(x.w.randomTag(), 1, 1<<16, nil))
+				b := forge.Packet(src.Port(), portSCTP, 0, initChunk(x.w.randomTag(), 1, 1<<16, nil))
 				return x.w.sendIP(x.w.carrySCTP(src.Addr(), x.victimAddr, uint16(1024+i%60000), b))
 			})},
 		{name: "INIT flood in the names of third parties", rfc: "5062 9", must: []string{"INIT ACK" + third}, echo: 4,
@@ -40,7 +41,7 @@ func udpAttacks(f *family) []attack {
 			})},
 		{name: "bad checksums", rfc: "9260 6.8",
 			start: withoutAssoc(func(x *attackEnv, _ int) error {
-				b := sctpPacket(friendSCTP, portSCTP, x.w.randomTag(),
+				b := forge.Packet(friendSCTP, portSCTP, x.w.randomTag(),
 					dataChunk(nil, 1, whole, 0, 0, 0, make([]byte, 1000)))
 				b[8]++
 				return x.w.sendIP(x.w.carrySCTP(x.friendAddr, x.victimAddr, encapPort, b))

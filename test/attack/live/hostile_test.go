@@ -18,7 +18,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/testpriv"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // TestMain lets the test's own binary be the victim and the honest client.
@@ -49,7 +49,7 @@ func TestReactionsAreNamed(t *testing.T) {
 		{"a Read Response", data(ddpadapt.PPIDSegment, forge.Numbered(0, forge.Tagged(rdmap.OpReadResponse, 1, 2, []byte("data")))), []string{"Read Response"}},
 		{"other DATA", data(0, []byte("hello")), []string{"DATA"}},
 	} {
-		check.Slice(t, row.name, chunkNames(sctpPacket(1, 2, 3, row.chunks)), row.want)
+		check.Slice(t, row.name, chunkNames(forge.Packet(1, 2, 3, row.chunks)), row.want)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 		w := &wireTap{}
 		r := newRecord(f)
 		to := func(a netip.Addr, chunks []byte) {
-			r.noteIPPacket(w.carrySCTP(f.victimAddr, a, 0, sctpPacket(portSCTP, 7, 1, chunks)), false)
+			r.noteIPPacket(w.carrySCTP(f.victimAddr, a, 0, forge.Packet(portSCTP, 7, 1, chunks)), false)
 		}
 		to(hostAddr(f.attackers, 3), wire.AppendCookieAck(nil))
 		to(hostAddr(f.innocents, 300), wire.AppendAbort(nil, true))
@@ -79,7 +79,7 @@ func TestPacketsOfIPv6(t *testing.T) {
 	from, to := ipv6.victimAddr, hostAddr(ipv6.attackers, 3)
 	solicitation := append([]byte{135, 0, 0, 0}, make([]byte, 20)...)
 	listener := append([]byte{58, 0, 5, 2, 0, 0, 1, 0, 143, 0, 0, 0}, make([]byte, 4)...)
-	ack := sctpPacket(portSCTP, 7, 1, wire.AppendCookieAck(nil))
+	ack := forge.Packet(portSCTP, 7, 1, wire.AppendCookieAck(nil))
 	for _, row := range []struct {
 		name   string
 		packet []byte

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 	"golang.org/x/sys/unix"
 )
 
@@ -129,7 +130,7 @@ func (a *arena) warmPools() error {
 	for range 20 {
 		from := a.x.freshAddr()
 		if err := a.w.sendFragments(from.Addr(), a.victimAddr,
-			sctpPacket(from.Port(), 9, 1, make([]byte, 60_000))); err !=
+			forge.Packet(from.Port(), 9, 1, make([]byte, 60_000))); err !=
 			nil {
 			return err
 		}
@@ -214,7 +215,7 @@ func (a *arena) awaitVictimRead() error {
 		a.victimPort(portSCTP))
 	defer p.stopReceiving()
 	for end := time.Now().Add(leave); time.Now().Before(end); {
-		b := a.w.carrySCTP(p.src.Addr(), a.victimAddr, encapPort, sctpPacket(p.src.Port(), portSCTP, 0, p.init()))
+		b := a.w.carrySCTP(p.src.Addr(), a.victimAddr, encapPort, forge.Packet(p.src.Port(), portSCTP, 0, p.init()))
 		a.seen.rows.ignorePort(p.src.Port())
 		if err := a.w.sendIP(b); err != nil {
 			return err

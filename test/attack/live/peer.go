@@ -13,6 +13,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // errSilence is that the victim did not answer in time.
@@ -252,9 +253,8 @@ func (p *peer) appendData(b []byte, flags uint8, stream, ssn uint16, ppid uint32
 }
 
 func dataChunk(b []byte, tsn wire.TSN, flags uint8, stream, ssn uint16, ppid uint32, payload []byte) []byte {
-	b = wire.AppendDataHeader(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: wire.StreamID(stream),
-		SSN: wire.SSN(ssn), PPID: ppid, PayloadLen: len(payload)})
-	return append(append(b, payload...), wire.Padding(len(payload))...)
+	return forge.AppendData(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: wire.StreamID(stream),
+		SSN: wire.SSN(ssn), PPID: ppid}, payload)
 }
 
 const whole = wire.FlagB | wire.FlagE

@@ -19,7 +19,7 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // third marks what went to the innocent.

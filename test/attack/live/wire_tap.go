@@ -16,6 +16,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/rddp-go/rddp/internal/test/netns"
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 	"golang.org/x/sys/unix"
 )
 
@@ -157,14 +158,7 @@ func udpDatagram(src, dst netip.Addr, from uint16, payload []byte) []byte {
 
 // sendSCTP sends an SCTP packet with a right checksum.
 func (w *wireTap) sendSCTP(src, dst netip.AddrPort, tag uint32, chunks []byte) error {
-	return w.sendIP(w.carrySCTP(src.Addr(), dst.Addr(), encapPort, sctpPacket(src.Port(), dst.Port(), tag, chunks)))
-}
-
-// sctpPacket is an SCTP packet with a right checksum.
-func sctpPacket(src, dst uint16, tag uint32, chunks []byte) []byte {
-	b := append(wire.AppendHeader(make([]byte, 0, wire.CommonHeaderLen+len(chunks)), src, dst, tag), chunks...)
-	wire.PutChecksum(b, wire.ChecksumBytes(b))
-	return b
+	return w.sendIP(w.carrySCTP(src.Addr(), dst.Addr(), encapPort, forge.Packet(src.Port(), dst.Port(), tag, chunks)))
 }
 
 // sendFragments sends an IP packet in fragments of at most 1500 octets.

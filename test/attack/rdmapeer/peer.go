@@ -10,7 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // What attacks are made of.
