@@ -132,10 +132,10 @@ func (n *notificationQueue) pushOctets(b []byte, end bool, rd *callWaits) {
 
 // setMidMessage starts or ends the wait for the rest of a message that was read in part. New
 // notifications wait until that message ends (section 8.1.20, level 0).
-func (n *notificationQueue) setMidMessage(amid bool, rd *callWaits) {
+func (n *notificationQueue) setMidMessage(inMessage bool, rd *callWaits) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.midMessage = amid
+	n.midMessage = inMessage
 	n.wakeReaders(rd)
 }
 

@@ -158,9 +158,9 @@ func TestNotificationsInTheirOrder(t *testing.T) {
 	check.Equal(t, "of the end, beyond them", len(n.endList), 1)
 
 	n = notificationQueue{}
-	n.setMidMessage(true, rd) // amid a message
+	n.setMidMessage(true, rd) // in the middle of a message
 	n.pushOctets([]byte("note"), false, rd)
-	check.Equal(t, "news amid a message", rd.lookAgain, false)
+	check.Equal(t, "news in the middle of a message", rd.lookAgain, false)
 	n.setMidMessage(false, rd)
 	check.Equal(t, "news behind it", rd.lookAgain, true)
 }

@@ -68,7 +68,7 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		{"two fields of 32 bits: no carry from the lower into the upper", AtomicOp{Data: 1<<32 | 1, Mask: 1<<63 | 1<<31}, 5<<32 | 0xFFFFFFFF, 6 << 32},
 		{"without a mask the carry goes through", AtomicOp{Data: 1}, 5<<32 | 0xFFFFFFFF, 6 << 32},
 		{"every bit a field of its own: addition is exclusive or", AtomicOp{Data: 0xFF00FF, Mask: all}, 0xFFFF, 0xFFFF ^ 0xFF00FF},
-		{"a field of 4 bits amid others", AtomicOp{Data: 0x010, Mask: 0x88}, 0x7F5, 0x705},
+		{"a field of 4 bits among others", AtomicOp{Data: 0x010, Mask: 0x88}, 0x7F5, 0x705},
 		{"equal values swap", CmpSwap(10, 20), 10, 20},
 		{"unequal values stay", CmpSwap(10, 20), 11, 11},
 		{"only compared bits matter", AtomicOp{Swap: true, Compare: 0xAB, CompareMask: 0xF0, Data: 0xFFFF, Mask: all}, 0xA0, 0xFFFF},

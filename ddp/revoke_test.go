@@ -13,8 +13,8 @@ import (
 
 // slow is a device that is in the middle of a write until it is let go.
 type slow struct {
-	begun, goOn chan struct{}
-	ended       atomic.Bool
+	begun, proceed chan struct{}
+	ended          atomic.Bool
 }
 
 // A piece that was revoked does not stand in the way of what goes to the one behind it.
@@ -38,7 +38,7 @@ func (s *slow) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
 
 func (s *slow) WriteAt(p []byte, _ int64) (int, error) {
 	close(s.begun)
-	<-s.goOn
+	<-s.proceed
 	s.ended.Store(true)
 	return len(p), nil
 }
@@ -57,7 +57,7 @@ func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			dev := &slow{begun: make(chan struct{}), goOn: make(chan struct{})}
+			dev := &slow{begun: make(chan struct{}), proceed: make(chan struct{})}
 			reg := r.registerRegion(t, Spec{PD: testPD, Mem: Device(dev, 8), Access: RemoteWrite})
 			placed, revoked := make(chan struct{}), make(chan bool, 1)
 			go func() {
@@ -77,7 +77,7 @@ func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 				t.Fatal("it has returned in the middle of a write")
 			default:
 			}
-			close(dev.goOn)
+			close(dev.proceed)
 			check.That(t, <-revoked, "it has returned in the middle of a write")
 			<-placed
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// player plays what befalls a stream and tells what is seen of it.
+// player plays what happens to a stream and tells what is seen of it.
 type player struct {
 	*end
 	id   wire.StreamID

@@ -8,7 +8,7 @@ import "github.com/rddp-go/rddp/sctp/assoc"
 //		Local, Remote netip.AddrPort
 //		State         PathState
 //		Primary       bool
-//		// active, but silent of late while another path answered: new data avoids it
+//		// active, but recently silent while another path answered: new data avoids it
 //		Suspected bool
 //		// largest IP packet, octets; over a link without IP, as if it had IPv4 or IPv6
 //		MTU               int

@@ -159,7 +159,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 }
 
 // A reader of a message in parts leaves the rest to the next one, and nothing behind the last
-// part: the next read would look for it in vain. But where a deadline has passed what is there may
+// part: the next read would look for it and find nothing. But where a deadline has passed what is there may
 // be for another reader, who has yet to see that.
 func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -710,7 +710,7 @@ func TestDialsShareAPort(t *testing.T) {
 }
 
 // Nobody accepts: associations beyond the backlog are refused before the COOKIE ACK, so that no
-// Dial succeeds in vain, and no message is acknowledged that nobody can read.
+// Dial succeeds for nothing, and no message is acknowledged that nobody can read.
 func TestDialBeyondTheBacklogIsRefused(t *testing.T) {
 	// req 9260-5.1-9
 	p := newPair(t)

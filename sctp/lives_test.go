@@ -92,7 +92,7 @@ func (v *lives) act() {
 	}
 }
 
-// strike is what befalls the peer: it is gone for a while, or for so long that its associations
+// strike is what happens to the peer: it is gone for a while, or for so long that its associations
 // fail, or is born again at the same address.
 func (v *lives) strike() {
 	life := v.server.Life.Load()

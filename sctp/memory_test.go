@@ -560,7 +560,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	c.handleTimeout()
 	check.That(t, b.Memory().Used <= 2*account.Quantum, "%d octets are counted after a while", b.Memory().Used)
 	_, now := c.lock()
-	for i := range 2*chargeEveryPackets + 1 { // amid a batch
+	for i := range 2*chargeEveryPackets + 1 { // within a batch
 		before, p := b.Memory().Used, a.packet(a.data(0, 0, wire.SSN(9+i), whole, 60_000))
 		c.processPackets(now, []rawio.Packet{p})
 		p.Release()

@@ -407,5 +407,5 @@ func TestSocketForgetsAssociationsThatHaveEnded(t *testing.T) {
 	<-c.Done()
 	check.Equal(t, "associations once it has ended", has(), 0)
 	b.addConn(c)
-	check.Equal(t, "associations when its beginning is told of late", has(), 0)
+	check.Equal(t, "associations when its beginning was read long ago", has(), 0)
 }

@@ -67,7 +67,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		p.connect(t, nil, nil)
 		return p.a
 	}
-	// fails dials in vain and returns what the dialler has counted.
+	// dials without success and returns what the dialler has counted.
 	fails := func(t *testing.T, tr *Transport, to netip.AddrPort, cfg *Config) *Transport {
 		_, err := tr.Dial(deadlineCtx(t), to, cfg)
 		must.That(t, err != nil, "Dial succeeds")

@@ -126,9 +126,9 @@ func manyAssocsSpec(name, link string, n int, beat time.Duration) spec {
 }
 
 const (
-	idlers = 1000
-	crowd  = 10_000
-	throng = 100_000
+	idlers          = 1000
+	crowd           = 10_000
+	hundredThousand = 100_000
 )
 
 // heartbeatInterval is an HB.interval with which n associations send no more than 10,000 HEARTBEATs
@@ -222,8 +222,8 @@ func allParts() []part {
 		specs: growthSpecs(false, 1, 100, underWay, crowd)}
 	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name",
 		rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
-		specs: append(growthSpecs(true, underWay, crowd, throng),
-			manyAssocsSpec(idle, "udp", throng, heartbeatInterval(throng))), asked: true}
+		specs: append(growthSpecs(true, underWay, crowd, hundredThousand),
+			manyAssocsSpec(idle, "udp", hundredThousand, heartbeatInterval(hundredThousand))), asked: true}
 	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks",
 		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
 }

@@ -197,7 +197,7 @@ func shapeChecks() (list []check) {
 	}
 	for _, link := range []string{"mem", "udp"} {
 		least(13, 0.7, []spec{growthSpec(link, underWay, false), growthSpec(link, crowd, false)})
-		least(13, 0.5, []spec{growthSpec(link, underWay, true), growthSpec(link, throng, true)})
+		least(13, 0.5, []spec{growthSpec(link, underWay, true), growthSpec(link, hundredThousand, true)})
 	}
 	return append(list,
 		check{target: 13, what: "processor time of 1,000 idle associations without heartbeats, ms a second",

@@ -111,7 +111,7 @@ func parseFlags() *options {
 	f.Float64Var(&o.mbits, "rate", 100, "Mbit/s, each way")
 	f.Float64Var(&c.Hold, "queue", 1, "what a queue holds, in round trips at the rate")
 	f.DurationVar(&c.Pause, "pause", 0, "between two transfers of a flow")
-	f.BoolVar(&c.BothWays, "both-ways", false, "what befalls packets befalls those from the client too")
+	f.BoolVar(&c.BothWays, "both-ways", false, "what happens to packets happens to those from the client too")
 	f.DurationVar(&c.Jitter, "jitter", 0, "up to so much more delay, without reordering")
 	f.Float64Var(&c.Burst, "burst", 0, "losses come in runs of this mean length, their share being the same")
 	f.Float64Var(&c.Reorder, "reorder", 0, "share of packets that are overtaken")

@@ -1,6 +1,6 @@
 // Package grace limits the time that ends of associations lose with peers that are gone.
 //
-//   - In: each call that waits for the end of an association, and whether it waited in vain.
+//   - In: each call that waits for the end of an association, and whether it waited for nothing.
 //   - Out: how long the next call may wait.
 //   - Invariant: peers that are gone cost one period, however many there are.
 package grace

@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Calls that wait in vain share one period, and each has four round trips, from 2 ms to a second,
+// Calls that wait for nothing share one period, and each has four round trips, from 2 ms to a second,
 // when it is over.
 func TestCallsShareThePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestCallsShareThePeriod(t *testing.T) {
 		wait("the next, on a path of 50 ms", 50*time.Millisecond, 200*time.Millisecond)
 		wait("the next, on a path of a minute", time.Minute, time.Second)
 		time.Sleep(9 * time.Second)
-		wait("one that comes while the last was of late", 0, 2*time.Millisecond)
+		wait("one that comes while the last was recent", 0, 2*time.Millisecond)
 		time.Sleep(10 * time.Second)
 		wait("one that comes later", 0, 10*time.Second)
 		p = Period{}

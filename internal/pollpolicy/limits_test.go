@@ -123,7 +123,7 @@ func loseSliceAt(c *yieldPolicy, now rawio.Time, ago time.Duration) {
 	c.lostSlice, c.sliceLostAt = slice, now.Add(-ago)
 }
 
-// What a cession tells follows from its numbers, exactly at their limits.
+// What a yield tells follows from its numbers, exactly at their limits.
 func TestWhatACessionTellsAtItsLimits(t *testing.T) {
 	type say = func(c *yieldPolicy, now rawio.Time) any
 	late := say(func(c *yieldPolicy, now rawio.Time) any { return c.lateAfter(now, 20*us) })

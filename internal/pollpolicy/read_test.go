@@ -80,7 +80,7 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 				"%s, told to poll for %v: sleeps before it has looked: %v",
 				l.name, told, did)
 			did, _ = r.waitForPacket(1, 0) // it was interrupted
-			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, told, did)
+			check.That(t, len(did) == 1, "%s, told to poll for %v: during a wait: %v", l.name, told, did)
 		}
 	}
 }

@@ -350,7 +350,7 @@ func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
 			l.Expect(l.Wait(row.after), "")
 		}
 		l.Expect(l.Send(l.Tag, again), "SACK")
-		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}})) // so that no SACK has waited in vain
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}})) // so that no SACK has waited for nothing
 		l.Flush()
 		l.Expect(l.Send(l.Tag, l.Data("third")), "")
 		early, late := l.Wait(row.second-1), l.Wait(1)
@@ -369,7 +369,7 @@ func acks(out []wire.Packet, t wire.TSN) bool {
 	return false
 }
 
-// Where a SACK has waited in vain, and packets come farther apart than it may wait, the next goes
+// Where a SACK has waited for nothing, and packets come farther apart than it may wait, the next goes
 // at once: until DATA goes in time to have taken it along, with a SACK or without.
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7

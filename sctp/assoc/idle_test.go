@@ -14,7 +14,7 @@ import (
 )
 
 // A host whose associations rest whenever nothing is under way does what it would do otherwise, to
-// the octet. What was sent again of late is forgotten, and so what a duplicate that comes later
+// the octet. What was sent again recently is forgotten, and so what a duplicate that comes later
 // says of it: which no peer lets wait for IdleAfter.
 func TestWhoRestsForgetsNothing(t *testing.T) {
 	const stories, few = 1000, 10

@@ -15,7 +15,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What changes amid an association holds from then on.
+// What changes during an association holds from then on.
 func TestReconfigure(t *testing.T) {
 	for _, row := range []struct {
 		name   string

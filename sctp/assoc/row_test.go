@@ -501,7 +501,7 @@ func TestNoRowForAPlacerOfPackets(t *testing.T) {
 	check.Equal(t, "packets seen", len(p.Seen), 4)
 }
 
-// A layer above that contradicts itself amid a row ends the association with it.
+// A layer above that contradicts itself within a row ends the association with it.
 func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	p := &rower{TB: t}

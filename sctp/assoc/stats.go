@@ -153,7 +153,7 @@ type PathStats struct {
 	Local, Remote     netip.AddrPort
 	State             PathState
 	Primary           bool
-	Suspected         bool          // active, but silent of late while another path answered: new data avoids it
+	Suspected         bool          // active, but recently silent while another path answered: new data avoids it
 	MTU               int           // largest IP packet, octets; over a link without IP, as if it had IPv4 or IPv6
 	MaxPacket         int           // largest SCTP packet, octets
 	SRTT, RTTVar, RTO time.Duration // SRTT 0 before the first measurement

@@ -147,7 +147,7 @@ func TestBBRFollowsItsPath(t *testing.T) {
 		{"the next UP ends at the bound", "UP", "lose 2001; until UP; trip", "ProbeBW_DOWN 891 100.0 long 100.0 after 28"},
 		{"and begins again at once if that was well", "UP", "lose 2001; until UP; trip; trip", "ProbeBW_REFILL 990 100.0 long 100.0 after 28"},
 		{"and not if it lost too much", "UP", "lose 2001; until UP; trip; lose 2001; trip lost=6000", "ProbeBW_DOWN 891 100.0 long 100.0 short 1000, 100.0 after 28"},
-		{"nor amid ProbeRTT", "UP", "lose 2001; until UP; trip; trip unknown takes=6000; trip", "ProbeRTT 990 50.0 slowed long 100.0 after 28"},
+		{"nor during ProbeRTT", "UP", "lose 2001; until UP; trip; trip unknown takes=6000; trip", "ProbeRTT 990 50.0 slowed long 100.0 after 28"},
 		{"losses are of UP for a round trip on", "UP", "until DOWN inflight=200000; trip unknown inflight=200000; lose 2001", "ProbeBW_DOWN 891 300.0 long 100.0 after 3"},
 		{"and no longer", "UP", "until DOWN inflight=200000; trip inflight=200000; lose 2001", "ProbeBW_DOWN 891 300.0 after 3"},
 		{"a bound that is used grows by 1, 2 and 4 packets", "UP", "bound 150000; fill; trip acked=150000; fill; trip acked=150000; fill; trip acked=150000; fill; trip acked=150000", "ProbeBW_DOWN 891 167.0 long 167.0"},

@@ -319,7 +319,7 @@ func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
 				"%s, %s: %d and %d, was %d and %d", name, what, c.Window(), c.Ssthresh(), was, threshold)
 		}
 		c := f(1000, false)
-		for i := range 3 { // slow start ends as it would have, had there been no loss amid the round that judges it
+		for i := range 3 { // slow start ends as it would have, had there been no loss in the round that judges it
 			c.OnAck(0, Ack{RTT: 20 * time.Millisecond, Trip: time.Duration(20+100*(i/2)) * time.Millisecond,
 				Flight: 1 << 20})
 			if i == 1 {

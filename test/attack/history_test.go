@@ -77,7 +77,7 @@ func TestNothingBehindAChunkIsRead(t *testing.T) {
 		for i := range buf.B {
 			buf.B[i] = behind
 		}
-		p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(h.foe.addr, 0),
+		p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(h.attacker.addr, 0),
 			Local: netip.AddrPortFrom(victimAddr, 0)}
 		h.s.victim.Receive(&p)
 		p.Release()
@@ -141,12 +141,12 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	h.port = 2001
 	const local = 31000
 	a := must.Get(h.s.victim.EP.Connect(h.s.victim.Time(), &h.s.cfg, local, netip.AddrPort{},
-		[]netip.AddrPort{netip.AddrPortFrom(h.foe.addr, 0)}, h.port))(t)
+		[]netip.AddrPort{netip.AddrPortFrom(h.attacker.addr, 0)}, h.port))(t)
 	v := h.s.adoptAssoc(a, true)
 	h.s.victim.Add(v)
 	v.Pump()
 	send := func(chunks ...[]byte) []wire.Chunk {
-		h.s.deliverPacket(h.foe, forge.Packet(h.port, local, h.peer, chunks...))
+		h.s.deliverPacket(h.attacker, forge.Packet(h.port, local, h.peer, chunks...))
 		return h.receivedChunks()
 	}
 	chunks := h.receivedChunks()

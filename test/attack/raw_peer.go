@@ -16,7 +16,7 @@ import (
 type rawPeer struct {
 	t          *testing.T
 	s          *Simulation
-	foe        *attackerHost
+	attacker   *attackerHost
 	port       uint16
 	tag, peer  uint32
 	next       wire.TSN
@@ -27,18 +27,18 @@ type rawPeer struct {
 func newHand(t *testing.T) *rawPeer {
 	t.Helper()
 	s := New(attacker.FromOctets(nil)) // whose attackers do nothing
-	return &rawPeer{t: t, s: s, foe: s.foes[0], port: 2000, tag: 0x1234567, next: 100}
+	return &rawPeer{t: t, s: s, attacker: s.attackers[0], port: 2000, tag: 0x1234567, next: 100}
 }
 
 // sendChunks delivers a packet with the victim's tag, and returns the chunks that come back.
 func (h *rawPeer) sendChunks(chunks ...[]byte) []wire.Chunk {
-	return h.sendAs(h.foe.addr, h.peer, chunks...)
+	return h.sendAs(h.attacker.addr, h.peer, chunks...)
 }
 
 func (h *rawPeer) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.Chunk {
 	h.t.Helper()
 	b := forge.Packet(h.port, victimPort, tag, chunks...)
-	h.foe.box = nil
+	h.attacker.box = nil
 	h.s.deliverPacket(&attackerHost{addr: from}, b)
 	must.That(h.t, h.s.err == nil, "%v", h.s.err)
 	return h.receivedChunks()
@@ -46,7 +46,7 @@ func (h *rawPeer) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.C
 
 // receivedChunks returns the chunks that have come.
 func (h *rawPeer) receivedChunks() (all []wire.Chunk) {
-	for _, b := range h.foe.box {
+	for _, b := range h.attacker.box {
 		p, err := wire.ParsePacket(b)
 		must.OK(h.t, err)
 		cs := p.Chunks()
@@ -54,7 +54,7 @@ func (h *rawPeer) receivedChunks() (all []wire.Chunk) {
 			all = append(all, c)
 		}
 	}
-	h.foe.box = nil
+	h.attacker.box = nil
 	return all
 }
 
@@ -81,7 +81,7 @@ func (h *rawPeer) setUp() *victimConn {
 	at := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10,
 		InStreams: 10, TSN: h.next})
 	init := forge.SetLength(wire.AppendAdaptationIndication(at, 1), 0)
-	ack, err := wire.AsInit(h.onlyChunk(h.sendAs(h.foe.addr, 0, init), wire.ChunkInitAck))
+	ack, err := wire.AsInit(h.onlyChunk(h.sendAs(h.attacker.addr, 0, init), wire.ChunkInitAck))
 	must.OK(h.t, err)
 	h.peer, h.sent = ack.Tag(), ack.TSN()-1
 	ps := ack.Params()

@@ -29,16 +29,16 @@ var (
 
 // Simulation is one run.
 type Simulation struct {
-	c      *attacker.Choices
-	ground *simulation.Env
-	victim *simulation.Node
-	pool   *rawio.Pool
-	table  *ddp.Table
-	memory *memory
-	foes   []*attackerHost
-	friend *honestHost
-	cfg    assoc.Config
-	err    error
+	c         *attacker.Choices
+	ground    *simulation.Env
+	victim    *simulation.Node
+	pool      *rawio.Pool
+	table     *ddp.Table
+	memory    *memory
+	attackers []*attackerHost
+	friend    *honestHost
+	cfg       assoc.Config
+	err       error
 
 	// Worst is the nearest that has come to the limits of cost.go.
 	Worst struct {
@@ -83,8 +83,8 @@ func New(c *attacker.Choices) *Simulation {
 		s.recordFailure("listen: %v", err)
 	}
 	for i := range besiegers {
-		s.foes = append(s.foes, &attackerHost{addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)})})
-		s.replaceAttacker(s.foes[i])
+		s.attackers = append(s.attackers, &attackerHost{addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)})})
+		s.replaceAttacker(s.attackers[i])
 	}
 	s.friend = newFriend(s)
 	return s
@@ -116,7 +116,7 @@ func (s *Simulation) recordFailure(format string, args ...any) {
 
 // stepPacket is one packet of an attacker, what follows from it, and the time until the next.
 func (s *Simulation) stepPacket() {
-	f := s.foes[s.c.Below(len(s.foes))]
+	f := s.attackers[s.c.Below(len(s.attackers))]
 	if f.left--; f.left < 0 {
 		s.replaceAttacker(f)
 	}
@@ -191,7 +191,7 @@ func (s *Simulation) handleOutgoing(p *rawio.Packet) {
 		b = append(b, v...)
 	}
 	s.memory.findSecrets(b)
-	for _, f := range s.foes {
+	for _, f := range s.attackers {
 		if f.addr == to && len(f.box) < 64 {
 			f.box = append(f.box, b)
 		}

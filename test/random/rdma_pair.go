@@ -13,7 +13,7 @@ import (
 // portion is how many requests are posted without a pause.
 const portion = 10
 
-// rdmaPair is RDMA between two hosts: a tenant of internal/test/simulation.
+// rdmaPair is RDMA between two hosts: one pair of internal/test/simulation.
 type rdmaPair struct {
 	r    *run
 	spec *Assoc

@@ -35,7 +35,7 @@ type Fate struct {
 }
 
 // Way is one direction of a road. The packets that its queue has let pass are numbered, and what
-// befalls packet n follows from the seed and n alone: it is the same for every stack that sends.
+// happens to packet n follows from the seed and n alone: it is the same for every stack that sends.
 type Way struct {
 	Params
 	seed uint64

@@ -12,7 +12,7 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// Player plays what befalls a QP and tells what is seen of it.
+// Player plays what happens to a QP and tells what is seen of it.
 type Player struct {
 	*Setup
 	names      map[ddp.STag]string

@@ -126,7 +126,7 @@ func (w *scenarioWriter) writeRule() {
 		w.pickOne("15ms", "150ms", "2s"))
 }
 
-// writeEvent is anything that may befall the hosts.
+// writeEvent is anything that may happen to the hosts.
 func (w *scenarioWriter) writeEvent() {
 	h, k := w.drawHost(), w.Intn(w.nets)
 	switch w.Intn(22) {

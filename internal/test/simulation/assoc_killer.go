@@ -54,7 +54,7 @@ func (d *assocKiller) killAssoc(w *World) {
 	switch k := w.rand.IntN(4); k {
 	case 0, 1:
 		c := []*Host{w.a, w.b}[k].currentConn()
-		c.a.Abort(c.h.node.Time(), []byte("doom"))
+		c.a.Abort(c.h.node.Time(), []byte("killed"))
 		c.Pump()
 	default:
 		d.cut, d.heal = true, rawio.Never

@@ -29,7 +29,7 @@ type Host struct {
 	sharedCounter *sharedCounter
 }
 
-// currentConn returns the association that there is now, or was last. A tenant's B may have none.
+// currentConn returns the association that there is now, or was last. A QP pair's B may have none.
 func (h *Host) currentConn() *conn {
 	switch {
 	case h.w.joined == nil:

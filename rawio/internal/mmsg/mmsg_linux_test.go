@@ -97,7 +97,7 @@ func TestFullSocketKeepsNoWriterForLong(t *testing.T) {
 	a, b := newPair(t, 0)
 	s, w := a.sockets[0], newSender()
 	waits := 0
-	w.sendWhenWritable = func(uintptr) { waits++; w.writeTimeouts++ } // in vain
+	w.sendWhenWritable = func(uintptr) { waits++; w.writeTimeouts++ } // without success
 	s.idleSenders.put(w)
 	in, out := make([]rawio.Packet, 1), make([]rawio.Packet, 4)
 	for i := range out {

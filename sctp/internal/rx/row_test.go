@@ -352,7 +352,7 @@ func (w *receiverPair) checkSteps(what int) {
 
 // Packets in a row leave a receiver in the very state that it has when each is taken in by itself,
 // whatever came before and comes after. There is a row where no TSN is missing, nothing is held,
-// nothing was lost of late and memory is not short, and nowhere else.
+// nothing was lost recently and memory is not short, and nowhere else.
 func TestRowIsAsOneByOne(t *testing.T) {
 	rows, several, none := 0, 0, 0
 	for seed := range 40 {

@@ -351,7 +351,7 @@ func TestSackDoesNotWaitInVain(t *testing.T) {
 		sackOf(r)            // alone, before the program answers
 		arrive(100*ms, true) // they may be about to come in numbers
 		sackOf(r)            // with DATA
-		arrive(101*ms, true) // so waiting was not in vain
+		arrive(101*ms, true) // so waiting was right
 		timer()
 		arrive(200*ms, false)
 		sackOf(r)

@@ -31,7 +31,7 @@ func (s *Sender) Audit() error {
 			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.unreportedDups)
 		case g.lossEligible.Has(t) && !late, late && (r.flags&flagResent == 0 || ago > 0) && !g.lossEligible.Has(t) &&
 			!s.sack.active:
-			return fmt.Errorf("TSN %d: ripe %v", t, g.lossEligible.Has(t))
+			return fmt.Errorf("TSN %d: eligible for loss %v", t, g.lossEligible.Has(t))
 		case s.withheld.isChunk(t) != (r.state == stateWithheld || r.state == stateWithheldQueued):
 			return fmt.Errorf("TSN %d is %v; TSN %d is withheld: %v", t, r.state, s.withheld.tsn, s.withheld.isActive)
 		}

@@ -22,7 +22,7 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 		"unsent":     func(s *Sender) { s.queue.waitingOctets++ },
 		"two states": func(s *Sender) { s.outstanding.toRetransmit.Add(s.outstanding.firstUnacked) },
 		"no state":   func(s *Sender) { s.paths[0].flight.tsns.Remove(s.outstanding.firstUnacked) },
-		"ripe":       func(s *Sender) { s.outstanding.lossEligible.Add(s.outstanding.firstUnacked) },
+		"eligible":   func(s *Sender) { s.outstanding.lossEligible.Add(s.outstanding.firstUnacked) },
 	} {
 		l := newLab(t, 1)
 		m := Message{Body: [2][]byte{make([]byte, 5000)}}

@@ -48,7 +48,7 @@ func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 	l.transmit()
 	l.handleSack(wire.Sack(wire.AppendSack(nil,
 		wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{2}})))
-	check.Equal(t, "taken back amid the recovery", c.undone, 0)
+	check.Equal(t, "taken back during the recovery", c.undone, 0)
 	l.sack(5)
 	check.Equal(t, "taken back behind it", c.undone, 1)
 	l, c = farLab(t, 1, 0) // by the letter there is no such thing
