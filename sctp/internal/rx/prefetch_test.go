@@ -31,22 +31,21 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 // that it is kept in last.
 func TestWhatReceivingLooksAtIsAskedFor(t *testing.T) {
 	var r Receiver
-	g := &r.reassembly
-	storeAt, indexAt := reassemblyAt+unsafe.Offsetof(g.store), reassemblyAt+unsafe.Offsetof(g.byLastTSN)
+	storeAt, indexAt := reassemblyAt+unsafe.Offsetof(r.reassembly.store), reassemblyAt+unsafe.Offsetof(r.reassembly.byLastTSN)
 	for name, at := range map[string]uintptr{
-		"free messages": storeAt + unsafe.Offsetof(g.store.freeMessages),
-		"streams":       reassemblyAt + unsafe.Offsetof(g.streams) + unsafe.Offsetof(g.streams.table),
-		"last buffer":   storeAt + unsafe.Offsetof(g.store.lastRef),
-		"memory":        storeAt + unsafe.Offsetof(g.store.usedMemory),
+		"free messages": storeAt + unsafe.Offsetof(r.reassembly.store.freeMessages),
+		"streams":       reassemblyAt + unsafe.Offsetof(r.reassembly.streams) + unsafe.Offsetof(r.reassembly.streams.table),
+		"last buffer":   storeAt + unsafe.Offsetof(r.reassembly.store.lastRef),
+		"memory":        storeAt + unsafe.Offsetof(r.reassembly.store.usedMemory),
 	} {
 		check.That(t, at < packetEnd, "%s at %d, asked for is up to %d", name, at, packetEnd)
 	}
 	for name, at := range map[string]uintptr{
-		"room in use":          packetEnd + unsafe.Offsetof(g.store.inline.pieceUsed),
-		"message in use":       packetEnd + unsafe.Offsetof(g.store.inline.messageUsed),
-		"room":                 packetEnd + unsafe.Offsetof(g.store.inline.room),
-		"message":              packetEnd + unsafe.Offsetof(g.store.inline.message),
-		"messages in assembly": indexAt + unsafe.Offsetof(g.byLastTSN.count),
+		"room in use":          packetEnd + unsafe.Offsetof(r.reassembly.store.inline.pieceUsed),
+		"message in use":       packetEnd + unsafe.Offsetof(r.reassembly.store.inline.messageUsed),
+		"room":                 packetEnd + unsafe.Offsetof(r.reassembly.store.inline.room),
+		"message":              packetEnd + unsafe.Offsetof(r.reassembly.store.inline.message),
+		"messages in assembly": indexAt + unsafe.Offsetof(r.reassembly.byLastTSN.count),
 	} {
 		check.That(t, packetEnd <= at && at < nextEnd, "%s at %d, asked for is from %d to %d", name, at, packetEnd,
 			nextEnd)
