@@ -109,7 +109,8 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 		"a call that waits for the end of the message is woken for a notification: %+v", b.readWaits.armedDeadline)
 	b.readWaits.mu.Unlock()
 	for read := readNow(t, b, 100_000); read.err != syscall.EAGAIN; read = readNow(t, b, 100_000) {
-		check.That(t, read.err == nil && read.flags == 0, "flags %#x, %v: in the middle of a message", read.flags, read.err)
+		check.That(t, read.err == nil && read.flags == 0, "flags %#x, %v: in the middle of a message", read.flags,
+			read.err)
 	}
 
 	a.conn.Abort("why")

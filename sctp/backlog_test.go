@@ -329,7 +329,8 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
 		began := func(ago time.Duration) {
-			s.assocLock.slice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck, beganAt: s.t.now().Add(-ago)}
+			s.assocLock.slice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck,
+				beganAt: s.t.now().Add(-ago)}
 		}
 		time.Sleep(time.Second)
 		s.lock()

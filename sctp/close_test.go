@@ -145,7 +145,8 @@ func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 				p.b.mu.Lock()
 				defer p.b.mu.Unlock()
 				check.That(t, len(p.b.ports.users)+len(p.b.ports.boundAddrs)+len(p.b.ports.linkBoundAddrs) == 0,
-					"users %v, addresses %v, claims %v are left", p.b.ports.users, p.b.ports.boundAddrs, p.b.ports.linkBoundAddrs)
+					"users %v, addresses %v, claims %v are left", p.b.ports.users, p.b.ports.boundAddrs,
+					p.b.ports.linkBoundAddrs)
 				check.OK(t, lb.BindPort(port))
 			})
 		}

@@ -71,8 +71,10 @@ func TestEventsAndPathsAsText(t *testing.T) {
 	} {
 		check.Equal(t, "an event", row.event.String(), row.want)
 	}
-	path := PathStats{Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: netip.AddrPortFrom(peer, 0), State: PathActive,
-		Primary: true, Suspected: true, MTU: 1500, SRTT: time.Millisecond, RTO: time.Second, Cwnd: 4380, Flight: 5, Errors: 6}
+	path := PathStats{Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: netip.AddrPortFrom(peer, 0),
+		State:   PathActive,
+		Primary: true, Suspected: true, MTU: 1500, SRTT: time.Millisecond, RTO: time.Second, Cwnd: 4380, Flight: 5,
+		Errors: 6}
 	check.Equal(t, "a path", path.String(),
 		"10.0.0.2 -> 10.0.0.1 active primary suspected mtu=1500 srtt=1ms rto=1s cwnd=4380 flight=5 errors=6")
 }

@@ -293,7 +293,8 @@ func TestWhoGoesFirst(t *testing.T) {
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
 	check.That(t, greedy.c.memory.underPressure.Load() && s.RecvWindow == 0 && s.Evicted != 0,
-		"squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memory.underPressure.Load(), s.RecvWindow, s.Evicted)
+		"squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memory.underPressure.Load(), s.RecvWindow,
+		s.Evicted)
 	core, at := greedy.c.lock() // it takes no more to send than at first
 	must.OK(t, core.Reconfigure(at, func(c *assoc.Config) { c.SendBuffer = 4 * first }))
 	greedy.c.send.buffer.switchRing(newRing(4 * first)) // as it would be if it had grown
@@ -321,7 +322,8 @@ func TestWhoGoesFirst(t *testing.T) {
 			n++
 		}
 	}
-	check.That(t, b.memory.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.memory.numUnderPressure.Load()-n,
+	check.That(t, b.memory.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone",
+		b.memory.numUnderPressure.Load()-n,
 		b.memory.numUnderPressure.Load())
 }
 
@@ -386,10 +388,12 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 			}
 			b.load.Trim(row.load * quantum)
 			b.reclaimMemory()
-			check.That(t, (a.c.memory.underPressure.Load() == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended &&
+			check.That(t, (a.c.memory.underPressure.Load() == row.squeezed || row.ended) &&
+				isClosed(a.c.Done()) == row.ended &&
 				len(b.log) > 0 == row.ended &&
 				a.c.Stats().Evicted > 0 == (row.gap > 0),
-				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memory.underPressure.Load(), isClosed(a.c.Done()),
+				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memory.underPressure.Load(),
+				isClosed(a.c.Done()),
 				len(b.log), a.c.drawnOctets(), b.Memory().Used)
 			b.load.Trim(0)
 		})
@@ -578,7 +582,8 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	arena := b.memory.arenaPool.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
-	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.writer.batchPool.New().(*assoc.TxBatch).Pkts), 4*44)
+	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.writer.batchPool.New().(*assoc.TxBatch).Pkts),
+		4*44)
 }
 
 func readAll(c *Conn) (int, error) {
@@ -678,7 +683,9 @@ func TestGreediestGoes(t *testing.T) {
 		}
 		must.That(t, port != 300, "it has no limit")
 	}
-	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.memory.reclaimer.isRunning.Swap(true) })
+	until(t, "the reclaimer to be at rest, as which it stays", func() bool {
+		return !b.memory.reclaimer.isRunning.Swap(true)
+	})
 	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
 	}
 	_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil)

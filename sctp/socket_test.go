@@ -298,7 +298,8 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	must.OK(t, err)
 	c.lock()
 	c.abortForMemory(1)
-	check.That(t, c.recv.unreadInSocket == 0 && c.core.Buffered() == 0, "%d messages are left, %d octets", c.recv.unreadInSocket,
+	check.That(t, c.recv.unreadInSocket == 0 && c.core.Buffered() == 0, "%d messages are left, %d octets",
+		c.recv.unreadInSocket,
 		c.core.Buffered())
 	c.unlock()
 	n, _, _, err := b.ReadMsg(buf)

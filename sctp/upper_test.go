@@ -47,7 +47,8 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		p, u := newPair(t), new(above)
 		l := must.Get(p.b.Listen(0, quiet))(t)
 		c := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()),
-			&Config{DisablePMTUD: true, HeartbeatInterval: -1, NewUpper: func(*Conn, *assoc.Assoc) upper.Protocol { return u }}))(t)
+			&Config{DisablePMTUD: true, HeartbeatInterval: -1,
+				NewUpper: func(*Conn, *assoc.Assoc) upper.Protocol { return u }}))(t)
 		synctest.Wait()
 		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)
 		for _, answers := range []uint64{0, 1} {

@@ -183,7 +183,8 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 				p := rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: from}
 				r.Hosts[0].Receive(r.Now, &p)
 				got := a.PathStats(0)
-				check.That(t, got.MaxPacket == want && got.Remote == from, "path MTU %d, want %d, to %v", got.MaxPacket, want,
+				check.That(t, got.MaxPacket == want && got.Remote == from, "path MTU %d, want %d, to %v",
+					got.MaxPacket, want,
 					got.Remote)
 			}
 			heard(netip.AddrPortFrom(was.Addr(), row.becomes), row.mtu)

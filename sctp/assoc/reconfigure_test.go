@@ -92,11 +92,13 @@ func TestReconfigure(t *testing.T) {
 			}},
 		{"the send buffer is smaller", func(c *assoc.Config) { c.SendBuffer = 5 },
 			func(t *testing.T, l *sctptest.Lab) bool {
-				return errors.Is(l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 6)}}), assoc.ErrMessageTooBig)
+				return errors.Is(l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 6)}}),
+					assoc.ErrMessageTooBig)
 			}},
 		{"what the peer was told stays", func(c *assoc.Config) { c.OutStreams, c.InStreams = 1, 1 },
 			func(t *testing.T, l *sctptest.Lab) bool {
-				return l.A.OutStreams() == 16 && l.A.Send(l.Now, &assoc.Message{Stream: 15, Body: [2][]byte{{1}}}) == nil
+				return l.A.OutStreams() == 16 && l.A.Send(l.Now, &assoc.Message{Stream: 15, Body: [2][]byte{{1}}}) ==
+					nil
 			}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

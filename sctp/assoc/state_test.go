@@ -44,7 +44,8 @@ func TestEveryStateAndTrigger(t *testing.T) {
 				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
 			}
 			handshake := to == CookieWait || to == CookieEchoed
-			check.That(t, !open || handshake == (a.setup() != nil), "%v to %v: has a handshake: %v", from, to, !handshake)
+			check.That(t, !open || handshake == (a.setup() != nil), "%v to %v: has a handshake: %v", from, to,
+				!handshake)
 			shutdown := to == ShutdownSent || to == ShutdownAckSent
 			check.That(t, !open || shutdown == (a.shutdownState() != nil), "%v to %v: has a shutdown under way: %v",
 				from, to, !shutdown)

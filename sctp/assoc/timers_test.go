@@ -41,7 +41,8 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 		timerSack: func(a *Assoc, p *path) {
 			for tsn := range wire.TSN(2) { // the first is acknowledged at once
 				a.recv.NoteCumAckSent()
-				c := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: tsn, PayloadLen: 4})
+				c := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: tsn,
+					PayloadLen: 4})
 				d := must.Get(wire.AsData(append(c, 1, 2, 3, 4)))(t)
 				a.recv.Admit(d)
 				a.recv.Placed(d)
@@ -52,7 +53,8 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 	}
 	for i, row := range timers {
 		cfg := must.Get((*Config)(nil).Complete())(t)
-		env := &Env{Rand: bytes.NewReader(bytes.Repeat([]byte{1}, 1<<10)), MTU: func(_, _ netip.Addr) int { return 1480 }}
+		env := &Env{Rand: bytes.NewReader(bytes.Repeat([]byte{1}, 1<<10)),
+			MTU: func(_, _ netip.Addr) int { return 1480 }}
 		a := must.Get(Connect(0, &cfg, env, Peer{LocalPort: 1, PeerPort: 2,
 			Remotes: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0")}}))(t)
 		a.state, a.stateData, a.agreed.outStreams = Established, nil, 1

@@ -54,7 +54,8 @@ func TestPackagesExplainThemselves(t *testing.T) {
 // with an output it has.
 func packageComment(t *testing.T, dir string) (name, doc string, examples int) {
 	for _, path := range must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
-		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution))(t)
+		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil,
+			parser.ParseComments|parser.SkipObjectResolution))(t)
 		if !strings.HasSuffix(path, "_test.go") {
 			name, doc = f.Name.Name, doc+f.Doc.Text()
 			continue

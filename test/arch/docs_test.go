@@ -56,7 +56,8 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 				target = filepath.Join(filepath.Dir(page), m[1])
 			}
 			there, err := os.ReadFile(target)
-			check.That(t, err == nil && (m[2] == "" || slices.Contains(anchors(string(there)), m[2])), "%s links to %s, %v",
+			check.That(t, err == nil && (m[2] == "" || slices.Contains(anchors(string(there)), m[2])),
+				"%s links to %s, %v",
 				rel, m[0], err)
 		}
 		for _, m := range codeSpan.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {

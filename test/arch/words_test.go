@@ -16,14 +16,16 @@ import (
 // nothing else. The glossary has the names that replaced them.
 var retired = []string{
 	"befall", "befalls", "befell", "befalling", "cession", "disown", "disowned", "doom", "duesoon", "dueheap",
-	"foe", "gambled", "goOn", "letSack", "pushUp", "ripe", "ripen", "sighting", "takeOff", "tenant", "throng", "unlockSoon",
+	"foe", "gambled", "goOn", "letSack", "pushUp", "ripe", "ripen", "sighting", "takeOff", "tenant", "throng",
+	"unlockSoon",
 	"waitsInVain", "withheldQueued", "bare pump", "hostile hour", "lab book", "in vain", "amid", "of who", "for who",
 }
 
 // A word of our own is not used again, in a name, a comment or a document.
 func TestNoRetiredWords(t *testing.T) {
 	word := regexp.MustCompile(`(?i)\b(` + strings.Join(retired, "|") + `)\b`)
-	others := regexp.MustCompile(`for who := range|docs/dev/(experiments|scoreboard)\.md$|CHANGELOG\.md$|test/arch/words_test\.go$`)
+	others := regexp.MustCompile(
+		`for who := range|docs/dev/(experiments|scoreboard)\.md$|CHANGELOG\.md$|test/arch/words_test\.go$`)
 	files := 0
 	must.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -37,7 +39,8 @@ func TestNoRetiredWords(t *testing.T) {
 		files++
 		for i, line := range strings.Split(string(must.Get(os.ReadFile(path))(t)), "\n") {
 			if found := word.FindString(line); found != "" && !others.MatchString(line) {
-				check.That(t, false, "%s:%d: %q: see docs/dev/glossary.md for the word that engineers know", path, i+1, found)
+				check.That(t, false, "%s:%d: %q: see docs/dev/glossary.md for the word that engineers know", path,
+					i+1, found)
 			}
 		}
 		return nil

@@ -53,7 +53,8 @@ func (s *Scenario) describeStats(a *assoc.Assoc) {
 		if p.Primary {
 			fmt.Fprint(&s.out, " primary")
 		}
-		fmt.Fprintf(&s.out, " mtu %d srtt %v var %v rto %v cwnd %d ssthresh %d flight %d errors %d\n", p.MaxPacket, p.SRTT,
+		fmt.Fprintf(&s.out, " mtu %d srtt %v var %v rto %v cwnd %d ssthresh %d flight %d errors %d\n", p.MaxPacket,
+			p.SRTT,
 			p.RTTVar, p.RTO, p.Cwnd, p.Ssthresh, p.Flight, p.Errors)
 	}
 }

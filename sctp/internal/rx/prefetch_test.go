@@ -12,15 +12,16 @@ import (
 func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var r Receiver
 	for name, at := range map[string]uintptr{
-		"squeezed":         unsafe.Offsetof(r.underPressure),
-		"a_rwnd":           unsafe.Offsetof(r.advertisedWindow),
-		"window to grow":   unsafe.Offsetof(r.readRate),
-		"SACK that waits":  unsafe.Offsetof(r.ackPolicy),
-		"octets held":      reassemblyAt + unsafe.Offsetof(r.reassembly.heldOctets),
-		"steps":            reassemblyAt + unsafe.Offsetof(r.reassembly.workSteps),
-		"what is ready":    reassemblyAt + unsafe.Offsetof(r.reassembly.ready),
-		"streams to serve": reassemblyAt + unsafe.Offsetof(r.reassembly.streams) + unsafe.Offsetof(r.reassembly.streams.due),
-		"window":           reassemblyAt + unsafe.Offsetof(r.reassembly.dataLimit),
+		"squeezed":        unsafe.Offsetof(r.underPressure),
+		"a_rwnd":          unsafe.Offsetof(r.advertisedWindow),
+		"window to grow":  unsafe.Offsetof(r.readRate),
+		"SACK that waits": unsafe.Offsetof(r.ackPolicy),
+		"octets held":     reassemblyAt + unsafe.Offsetof(r.reassembly.heldOctets),
+		"steps":           reassemblyAt + unsafe.Offsetof(r.reassembly.workSteps),
+		"what is ready":   reassemblyAt + unsafe.Offsetof(r.reassembly.ready),
+		"streams to serve": reassemblyAt + unsafe.Offsetof(r.reassembly.streams) +
+			unsafe.Offsetof(r.reassembly.streams.due),
+		"window": reassemblyAt + unsafe.Offsetof(r.reassembly.dataLimit),
 	} {
 		check.That(t, at < sendEnd, "%s at %d, asked for is up to %d", name, at, sendEnd)
 	}
@@ -31,12 +32,14 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 // that it is kept in last.
 func TestWhatReceivingLooksAtIsAskedFor(t *testing.T) {
 	var r Receiver
-	storeAt, indexAt := reassemblyAt+unsafe.Offsetof(r.reassembly.store), reassemblyAt+unsafe.Offsetof(r.reassembly.byLastTSN)
+	storeAt, indexAt := reassemblyAt+unsafe.Offsetof(r.reassembly.store),
+		reassemblyAt+unsafe.Offsetof(r.reassembly.byLastTSN)
 	for name, at := range map[string]uintptr{
 		"free messages": storeAt + unsafe.Offsetof(r.reassembly.store.freeMessages),
-		"streams":       reassemblyAt + unsafe.Offsetof(r.reassembly.streams) + unsafe.Offsetof(r.reassembly.streams.table),
-		"last buffer":   storeAt + unsafe.Offsetof(r.reassembly.store.lastRef),
-		"memory":        storeAt + unsafe.Offsetof(r.reassembly.store.usedMemory),
+		"streams": reassemblyAt + unsafe.Offsetof(r.reassembly.streams) +
+			unsafe.Offsetof(r.reassembly.streams.table),
+		"last buffer": storeAt + unsafe.Offsetof(r.reassembly.store.lastRef),
+		"memory":      storeAt + unsafe.Offsetof(r.reassembly.store.usedMemory),
 	} {
 		check.That(t, at < packetEnd, "%s at %d, asked for is up to %d", name, at, packetEnd)
 	}

@@ -54,7 +54,8 @@ func TestT3ExpiresEarlyButCountsInTime(t *testing.T) {
 		check.Equal(t, tt.name, got, tt.want+" ")
 		check.That(t, hits == 1 || tt.name == "the letter", "%s: cwnd was reduced %d times", tt.name, hits)
 		l.sack(1)
-		check.That(t, p.timers.early.expiries == 0 && p.timers.t3At == rawio.Never, "%s: an acknowledgement leaves %+v", tt.name,
+		check.That(t, p.timers.early.expiries == 0 && p.timers.t3At == rawio.Never,
+			"%s: an acknowledgement leaves %+v", tt.name,
 			p.timers.early)
 	}
 }

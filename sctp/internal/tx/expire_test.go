@@ -50,7 +50,8 @@ func TestLifetime(t *testing.T) {
 		ErrSendBufferFull)
 	check.Equal(t, "expired", fmt.Sprint(l.expiredTokens()), "[2 5]") // not the first one, which is on its way
 	check.Equal(t, "octets queued", l.s.Queued(), full+200)
-	check.That(t, l.s.queue.waiting.at(l.s.queue.waiting.length).Body[0] == nil, "what has expired keeps the user's memory")
+	check.That(t, l.s.queue.waiting.at(l.s.queue.waiting.length).Body[0] == nil,
+		"what has expired keeps the user's memory")
 	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}),
 		nil)
 	l.s.queue.current.msg.Expires = 1 // long ago: what was begun is sent all the same

@@ -242,7 +242,8 @@ func TestTimerRules(t *testing.T) {
 	check.Equal(t, "R3: T3-rtx at", p.timers.t3At, l.now.Add(p.RTO())) // req 9260-6.3.2-2
 	l.sack(4)
 	// req 9260-6.3.2-1
-	check.That(t, p.timers.t3At == rawio.Never && l.s.NextTimeout() == rawio.Never, "R2: T3-rtx runs with nothing outstanding")
+	check.That(t, p.timers.t3At == rawio.Never && l.s.NextTimeout() == rawio.Never,
+		"R2: T3-rtx runs with nothing outstanding")
 }
 
 func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
@@ -353,7 +354,8 @@ func TestShutdownAcknowledges(t *testing.T) {
 		l.sack(0, gap{2, last})
 	}
 	_, err = l.s.HandleCumAck(l.now, 5)
-	check.That(t, err == nil && !l.s.recovery.active, "still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
+	check.That(t, err == nil && !l.s.recovery.active,
+		"still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
 }
 
 // A peer in SHUTDOWN-SENT that answers DATA by SHUTDOWN alone must not run us into a window of 0.

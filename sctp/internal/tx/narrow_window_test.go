@@ -95,7 +95,8 @@ func TestSpansOfANarrowWindow(t *testing.T) {
 		must.That(t, sent <= most, "%d octets in %v, where %d are allowed", sent, l.now.Sub(begun), most)
 	}
 	check.That(t, sent >= 3*window, "no more than %d octets", sent)
-	check.That(t, l.s.window.sentSpans.length <= maxSentSpans && l.s.window.sentSpans.length > maxExactSpans, "%d spans",
+	check.That(t, l.s.window.sentSpans.length <= maxSentSpans && l.s.window.sentSpans.length > maxExactSpans,
+		"%d spans",
 		l.s.window.sentSpans.length)
 	held, spans := l.s.Held(), l.s.window.sentSpans
 	l.s.window.sentSpans = nil

@@ -103,7 +103,8 @@ func TestNoPaceAskedFor(t *testing.T) {
 	l.pathAt(0).pacer.(*fixedPacer).rate = 0
 	l.now = l.s.NextTimeout() + 1
 	n := len(l.transmit())
-	check.That(t, n >= 80 && l.pathAt(0).pacing.nextSendAt == l.now, "%d packets, the next at %d", n, l.pathAt(0).pacing.nextSendAt)
+	check.That(t, n >= 80 && l.pathAt(0).pacing.nextSendAt == l.now, "%d packets, the next at %d", n,
+		l.pathAt(0).pacing.nextSendAt)
 }
 
 // What Max.Burst allows after a SACK is not lost to a pace that lets less go at once.

@@ -61,7 +61,8 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	l.expectTimeout("two round trips of silence", 200)
 	l.expectTSNs("the last in flight", "5")
 	d := chunks(t, l.b.Pkts[0])[0]
-	check.That(t, d.I() && l.pathAt(0).timers.t3At == t3 && l.s.Stats().TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v",
+	check.That(t, d.I() && l.pathAt(0).timers.t3At == t3 && l.s.Stats().TailProbes == 1,
+		"I bit %v, T3 at %v, was %v, %+v",
 		d.I(), l.pathAt(0).timers.t3At, t3, l.s.stats)
 	l.sackAfter(100, 1, gap{5, 5})
 	l.expectTSNs("all that a round trip has passed for", "2 | 3 | 4")

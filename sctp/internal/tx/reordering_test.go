@@ -164,7 +164,8 @@ func TestWhatIsWithheldIsNoLoss(t *testing.T) {
 		l.expectTSNs(tt.name, tt.then)
 		st := l.s.Stats()
 		check.That(t, c.n == 0 && st.Retransmits == 0 && (st.Chunks == uint64(l.s.NextTSN()-1) || tt.lie) &&
-			(p.timing.active && p.timing.tsn == 8 || tt.wait < 100), "%s: %d reductions, %+v, measures %d", tt.name, c.n, st,
+			(p.timing.active && p.timing.tsn == 8 || tt.wait < 100), "%s: %d reductions, %+v, measures %d", tt.name,
+			c.n, st,
 			p.timing.tsn)
 	}
 }

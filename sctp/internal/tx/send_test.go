@@ -878,7 +878,8 @@ func TestNextFailed(t *testing.T) {
 	}
 	src.n = 1 // more would be there
 	_, ok := l.s.NextFailed()
-	check.That(t, !ok && src.n != 0 && l.s.queue.bufferedOctets == 0 && l.s.Flight() == 0 && l.pathAt(0).Flight() == 0 &&
+	check.That(t, !ok && src.n != 0 && l.s.queue.bufferedOctets == 0 && l.s.Flight() == 0 &&
+		l.pathAt(0).Flight() == 0 &&
 		l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.queue.bufferedOctets)
 	want := []FailedMessage{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false},
 		{0, 4, false, false}}

@@ -46,7 +46,8 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 	} {
 		l, c := farLab(t, 1, 0)
 		p := l.pathAt(0)
-		l.s.cfg.StrictRFC, p.timers.ptoAt, c.Controller, l.now = tt.letter, rawio.Never, newFixedWindow(1), p.timers.t3At
+		l.s.cfg.StrictRFC, p.timers.ptoAt, c.Controller, l.now = tt.letter, rawio.Never, newFixedWindow(1),
+			p.timers.t3At
 		l.s.HandleTimeout(l.now)
 		l.expectTSNs(tt.name+": the earliest goes again", "2")
 		for _, h := range tt.heard {
@@ -125,7 +126,8 @@ func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
 	l.s.HandleTimeout(l.now)
 	must.Equal(t, "marked by T3-rtx", l.s.outstanding.numToRetransmit, 2)
 	l.sackAfter(0, 1, gap{5, 5})
-	must.That(t, l.s.recovery.bypassCwnd && l.s.outstanding.numToRetransmit == 3, "entered Fast Recovery: %v, %d are marked",
+	must.That(t, l.s.recovery.bypassCwnd && l.s.outstanding.numToRetransmit == 3,
+		"entered Fast Recovery: %v, %d are marked",
 		l.s.recovery.bypassCwnd, l.s.outstanding.numToRetransmit)
 	l.sackAfter(0, 2, gap{4, 5})
 	check.That(t, !l.s.recovery.bypassCwnd && l.s.outstanding.numToRetransmit == 0,

@@ -36,7 +36,8 @@ func TestChunkIsCutToTheWindow(t *testing.T) {
 		{"no message is to be cut", 1 << 20, half, func(l *senderLab) { l.s.cfg.NoFragments = true }, "1000:968"},
 		{"the letter", 1 << 20, half, func(l *senderLab) { l.s.cfg.StrictRFC = true }, "1000:968"},
 		{"a message of a Source", 1 << 20, half, func(l *senderLab) {
-			l.s.queue.waiting, l.s.queue.current, l.s.queue.waitingOctets, l.s.queue.bufferedOctets = messageQueue{}, currentMessage{}, 0, 0
+			l.s.queue.waiting, l.s.queue.current, l.s.queue.waitingOctets, l.s.queue.bufferedOctets = messageQueue{},
+				currentMessage{}, 0, 0
 			u := &countedSource{n: 1, size: full}
 			l.s.SetUpper(u, u)
 		}, "1000:968"},
