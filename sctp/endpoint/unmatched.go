@@ -154,8 +154,8 @@ func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	case g.hasShutdownAck:
 		e.answerOutOfBlue(now, p, true)
 
-	// Rule 6: a SHUTDOWN COMPLETE, and rule 7: "a "Stale Cookie" ERROR chunk or a COOKIE ACK
-	// chunk". The receiver SHOULD silently discard the packet.
+	// Rule 6: "If the packet contains a SHUTDOWN COMPLETE chunk, the receiver SHOULD silently
+	// discard the packet". Rule 7 says the same of a Stale Cookie ERROR and of a COOKIE ACK.
 	case g.getsNoAnswer:
 		e.stats.OutOfBlue++
 
