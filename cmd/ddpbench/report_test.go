@@ -96,7 +96,7 @@ func TestHeaderBlock(t *testing.T) {
 	} {
 		out, _, _ = runBench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "-n", "10")...)
 		// the search may be under way
-		out = regexp.MustCompile(`: (1200|65512)\[B\]\n Link type`).ReplaceAllString(out, ": as found[B]\n Link type")
+		out = regexp.MustCompile(`: (1220|65532)\[B\]\n Link type`).ReplaceAllString(out, ": as found[B]\n Link type")
 		out = random.ReplaceAllStringFunc(out, func(id string) string {
 			if strings.Contains(id, "RKey") {
 				return "ID and key\n"
