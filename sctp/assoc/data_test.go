@@ -131,7 +131,9 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 	w.Run(5 * time.Second)
 	must.That(t, b.Stats().RecvWindow < 1000, "window still %d", b.Stats().RecvWindow)
 	must.That(t, a.Stats().PeerWindow < 1000, "the sender believes in %d octets", a.Stats().PeerWindow)
+	sent := a.Stats().DataOut
 	w.Run(10 * time.Minute) // probes keep the association alive, req 9260-6.1-2, 9260-6.1-4
+	check.That(t, a.Stats().DataOut-sent > 5, "%d probes of a closed window in ten minutes", a.Stats().DataOut-sent)
 	must.Equal(t, "state", a.State(), assoc.Established)
 	n := 0
 	for range 100 {

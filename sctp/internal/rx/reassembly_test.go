@@ -28,6 +28,7 @@ func TestDeliveryIsInOrderAndWhole(t *testing.T) {
 		{"fragments backwards", []wire.Data{dataChunk(3, 0, e, "c"), dataChunk(2, 0, m, "b"), dataChunk(1, 0, b, "a")}, "abc|"},
 		{"the middle last", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(3, 0, e, "c"), dataChunk(2, 0, m, "b")}, "abc|"},
 		{"two holes", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(5, 0, e, "e"), dataChunk(3, 0, m, "c"), dataChunk(4, 0, m, "d"), dataChunk(2, 0, m, "b")}, "abcde|"},
+		{"the next message has begun before this one ends", []wire.Data{dataChunk(1, 0, b, "a"), dataChunk(3, 1, b, "c"), dataChunk(2, 0, e, "b"), dataChunk(4, 1, e, "d")}, "ab|cd|"},
 		{"unordered fragments beside ordered ones", []wire.Data{dataChunk(3, 0, b|wire.FlagU, "u"), dataChunk(1, 0, b, "a"), dataChunk(4, 0, e|wire.FlagU, "v"), dataChunk(2, 0, e, "b")}, "uv|ab|"},
 		{"a fragmented message waits for its SSN", []wire.Data{dataChunk(2, 1, b, "x"), dataChunk(3, 1, e, "y"), dataChunk(1, 0, be, "a")}, "a|xy|"},
 	} {
