@@ -149,9 +149,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 						case 0:
 							_ = q.Close()
 						case 1:
-							over, cancel := context.WithCancel(t.Context())
-							cancel()
-							_ = q.Disconnect(over) // the close is sent, and nobody waits for the answer
+							_ = q.Disconnect(must.Ended()) // the close is sent, and nobody waits for the answer
 						case 2:
 							if p := q.peer.Load(); p != nil {
 								p.conn.Abort("over")

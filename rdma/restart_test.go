@@ -1,7 +1,6 @@
 package rdma
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -19,11 +18,9 @@ import (
 // A peer that is gone while its association ends, and comes back from the same port, gets sessions
 // again: what was ended stays so, and the listener has the new ones.
 func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
-	over, cancel := context.WithCancel(t.Context()) // what waits by it does not wait
-	cancel()
 	for name, end := range map[string]func(q *QP){
 		"closed":         func(q *QP) { _ = q.Close() },
-		"disconnected":   func(q *QP) { _ = q.Disconnect(over) },
+		"disconnected":   func(q *QP) { _ = q.Disconnect(must.Ended()) },
 		"its shutdown":   func(q *QP) { p := q.lockCore(); now := p.now; _ = p.a.Shutdown(now); q.unlockCore(p) },
 		"not ended here": func(*QP) {},
 	} {

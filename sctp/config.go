@@ -305,8 +305,6 @@ type TransportConfig struct {
 	// bound. Default a quarter of what this process may use: the least of the RAM, the limit of its
 	// control group, and GOMEMLIMIT.
 	MaxMemory int64
-
-	simpleReads bool // the Transport reads by simplePolicy, for tests
 }
 
 const (

@@ -68,11 +68,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.t, c.origin.beganAt, c.memory.account, c.backlog.account = t, t.now(), &accounts[0], &accounts[1]
 	c.lifecycle.isUp = a.State() == assoc.Established
 	if cfg.Events > 0 {
-		c.observers.events = &eventQueue{limit: cfg.Events, arrivedCh: make(chan struct{}, 1),
-			kinds: ^uint32(1 << EventSenderDry)}
-		if cfg.EventKinds != nil {
-			c.observers.events.kinds = kindSet(cfg.EventKinds)
-		}
+		c.observers.events = &eventQueue{limit: cfg.Events, arrivedCh: make(chan struct{}, 1), kinds: cfg.eventKinds()}
 	}
 	c.recv.readable.init(t)
 	c.recv.deadline.t, c.send.deadline.t, c.recv.deadline.signal = t, t, &c.recv.readable
@@ -92,8 +88,8 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 		c.upper.stepCounter, _ = c.upper.protocol.(stepCounter)
 	} else {
 		a.SetUpper(nil, (*messageSource)(c))
-		a.ReportSenderDry(c.observers.events != nil && c.observers.events.wants(EventSenderDry))
 	}
+	c.chooseSenderDry()
 	return c
 }
 

@@ -108,8 +108,15 @@ func (c *Conn) KeepEvents(kinds ...EventKind) error {
 	c.lock()
 	defer c.unlock()
 	c.observers.events.kinds = kindSet(kinds)
-	c.core.ReportSenderDry(c.observers.events.wants(EventSenderDry))
+	c.chooseSenderDry()
 	return nil
+}
+
+// chooseSenderDry has the core report EventSenderDry if anybody wants it: the protocol above, or the
+// program. Owner only.
+func (c *Conn) chooseSenderDry() {
+	n := c.observers.events
+	c.core.ReportSenderDry(c.upper.protocol != nil || n != nil && n.wants(EventSenderDry))
 }
 
 // String names the kind of the event and what it reports, for logs.
@@ -131,6 +138,14 @@ func (e Event) String() string {
 		b = fmt.Appendf(b, " (%d before it were dropped)", e.Lost)
 	}
 	return string(b)
+}
+
+// eventKinds returns the kinds of events that are kept, as kindSet makes them.
+func (c *Config) eventKinds() uint32 {
+	if c.EventKinds == nil {
+		return ^uint32(1 << EventSenderDry)
+	}
+	return kindSet(c.EventKinds)
 }
 
 // kindSet is a set of kinds of events, as bits.

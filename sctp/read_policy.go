@@ -54,7 +54,7 @@ var forceSimple bool
 
 // newReadPolicy returns the policy for a queue. waits says that the reader may decide how to wait.
 func (t *Transport) newReadPolicy(q rawio.Shard, waits bool) readPolicy {
-	if forceSimple || t.cfg.simpleReads {
+	if t.readsSimply {
 		return simplePolicy{q}
 	}
 	return newAdaptivePolicy(t, q, waits)

@@ -37,14 +37,14 @@ func TestProgramsSeeNothingOfTheReadPolicy(t *testing.T) {
 		} {
 			t.Run(policy.name+": "+tt.name, func(t *testing.T) {
 				la, lb := mempair.New(t, mem.Options{MTU: 1500})
-				p, cfg := &pair{bAddr: lb.LocalAddrs()[0].Addr()}, &TransportConfig{simpleReads: policy.simple}
-				p.a, p.b = must.Get(NewTransport(la, cfg))(t), must.Get(NewTransport(lb, cfg))(t)
+				p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+				p.a, p.b = must.Get(newTransport(la, nil, policy.simple))(t), must.Get(newTransport(lb, nil, policy.simple))(t)
 				t.Cleanup(func() {
 					p.a.Close()
 					p.b.Close()
 				})
 				_, simple := p.a.readerRole.rx.policy.(simplePolicy)
-				must.Equal(t, "whether the policy is the simple one", simple, policy.simple || forceSimple)
+				must.Equal(t, "whether the policy is the simple one", simple, policy.simple)
 				tt.run(t, p)
 			})
 		}

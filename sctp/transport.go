@@ -55,6 +55,7 @@ type Transport struct {
 	manyAssocs    atomic.Bool // there are many associations, see manyAssocsMin
 	readerRole    readerRole  // who reads the link
 	shardReaders  sync.WaitGroup
+	readsSimply   bool   // by simplePolicy
 	readsInKernel bool   // the link has a buffer in the kernel, and is read by long system calls
 	yieldCPU      func() // pollpolicy.YieldCPU
 
@@ -104,8 +105,13 @@ type linkEnd struct {
 
 // NewTransport runs SCTP over link, which it owns from now on.
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
+	return newTransport(link, cfg, forceSimple)
+}
+
+// newTransport is NewTransport. readsSimply selects the read policy.
+func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Transport, error) {
 	t := &Transport{
-		link: link, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
+		link: link, readsSimply: readsSimply, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
 		conns: make(map[*Conn]struct{}), ports: newPortTable(),
 	}
 	if cfg != nil {

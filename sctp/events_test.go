@@ -3,12 +3,15 @@ package sctp
 import (
 	"io"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 var everyEvent = []EventKind{EventUp, EventRestart, EventAdaptation, EventPathUp, EventPathPotentiallyFailed,
@@ -55,6 +58,36 @@ func TestChosenEventsAreKept(t *testing.T) {
 		})
 	}
 	check.Error(t, "a Conn that keeps none", new(Conn).KeepEvents(EventUp), ErrNoEvents)
+}
+
+// A protocol above hears of an empty queue whatever the program keeps.
+func TestChoiceOfEventsIsTheProgramsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, u := newPair(t), new(above)
+		c, _ := p.connect(t, &Config{Events: 9, DisablePMTUD: true,
+			NewUpper: func(*Conn, *assoc.Assoc) upper.Protocol { return u }}, quiet)
+		must.OK(t, c.KeepEvents())
+		a, now := c.lock()
+		must.OK(t, a.Send(now, &assoc.Message{Body: [2][]byte{{1}}, SackNow: true}))
+		c.unlock()
+		synctest.Wait()
+		check.That(t, slices.Contains(u.events, EventSenderDry), "events of the protocol: %v", u.events)
+	})
+}
+
+// The MTU of a path is that of its IP packets, MaxPacket that of what is within.
+func TestMTUOfAPathCountsTheIPHeader(t *testing.T) {
+	eachFamily(t, func(t *testing.T, p *pair) {
+		c, _ := p.connect(t, quiet, quiet)
+		for _, path := range c.Paths() {
+			want := 40
+			if path.Remote.Addr().Is4() {
+				want = 20
+			}
+			check.Equal(t, path.Remote.String()+": octets of IP header", path.MTU-path.MaxPacket, want)
+			check.That(t, path.MTU >= 1480 && path.MTU <= 1500, "%v: an MTU of %d", path.Remote, path.MTU)
+		}
+	})
 }
 
 // A line of a log says what an event or a path is about.
