@@ -31,6 +31,7 @@ func seedChunks() [][]byte {
 	init = wire.AppendAdaptationIndication(init, 1)
 	init = wire.AppendSupportedExtensions(init, wire.ChunkReconfig, wire.ChunkIData, wire.ChunkAsconf)
 	init = wire.AppendForwardTSNSupported(init)
+	init = wire.AppendZeroChecksumAcceptable(init, wire.ErrorDetectionDTLS)
 	init = wire.AppendHMACAlgo(init, wire.HMACSHA256, wire.HMACSHA1)
 	init = wire.AppendChunkList(init, wire.ChunkAsconf, wire.ChunkAsconfAck)
 	init = wire.AppendPaddingParam(init, 16)

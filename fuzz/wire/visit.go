@@ -74,6 +74,7 @@ func visitChunk(t *testing.T, c wire.Chunk) {
 	if r, err := wire.AsReconfig(c); err == nil {
 		visitParams(t, c, r.Params())
 	}
+	rebuildChunk(t, c)
 }
 
 // visitFixed takes the chunks that hold nothing but numbers.
@@ -131,6 +132,9 @@ func visitParam(t *testing.T, p wire.Param) {
 	_, _ = p.CookieIncrement()
 	_, _ = p.AdaptationIndication()
 	_, _ = p.TSNResetSeq()
+	if m, err := p.ZeroChecksumMethod(); err == nil {
+		_ = m.String()
+	}
 	_, _ = p.SupportsAddrType(wire.ParamIPv6)
 	_, _ = p.ListsChunk(wire.ChunkAsconf)
 	if ids, err := p.HMACIDs(); err == nil {

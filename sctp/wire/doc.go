@@ -8,8 +8,8 @@
 //   - Read first: packet.go, then data.go.
 //
 // The extensions are authentication (RFC 4895), padding (RFC 4820), partial reliability (RFC 3758),
-// dynamic addresses (RFC 5061), stream re-configuration (RFC 6525) and message interleaving (RFC
-// 8260).
+// dynamic addresses (RFC 5061), stream re-configuration (RFC 6525), message interleaving (RFC 8260)
+// and zero checksums (RFC 9653).
 //
 // # Reading
 //

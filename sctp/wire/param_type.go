@@ -25,6 +25,8 @@ const (
 	ParamAddOutStreams    ParamType = 17 // RFC 6525
 	ParamAddInStreams     ParamType = 18 // RFC 6525
 
+	ParamZeroChecksum ParamType = 0x8001 // RFC 9653
+
 	ParamRandom    ParamType = 0x8002 // RFC 4895
 	ParamChunkList ParamType = 0x8003 // RFC 4895
 	ParamHMACAlgo  ParamType = 0x8004 // RFC 4895
@@ -79,6 +81,8 @@ func (t ParamType) String() string {
 		return "Add Outgoing Streams Request"
 	case ParamAddInStreams:
 		return "Add Incoming Streams Request"
+	case ParamZeroChecksum:
+		return "Zero Checksum Acceptable"
 	case ParamRandom:
 		return "RANDOM"
 	case ParamChunkList:

@@ -22,7 +22,9 @@ var files = []File{
 	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma"},
 	{RFC: "3758", Subject: "partial reliability", Set: "extensions"},
 	{RFC: "6525", Subject: "stream reconfiguration", Set: "extensions"},
+	{RFC: "7496", Subject: "policies of partial reliability", Set: "extensions"},
 	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions"},
+	{RFC: "9653", Subject: "zero checksum", Set: "extensions"},
 	{RFC: "4895", Subject: "authentication", Set: "extensions"},
 }
 
