@@ -3,6 +3,8 @@ package ddpadapt
 import (
 	"encoding/binary"
 	"strconv"
+
+	"github.com/rddp-go/rddp/ddp/llp"
 )
 
 // Numbers of RFC 5043. Lengths are in octets.
@@ -13,8 +15,6 @@ const (
 	// DDP Stream Session Control messages (section 5.2).
 	PPIDSegment = 16
 	PPIDControl = 17
-	// MaxPrivateData is the most private data that a control message carries (section 5.2.3).
-	MaxPrivateData = 512
 	// MinMULPDU is the least that is ever announced to DDP as largest segment (section 9).
 	MinMULPDU = 516
 	// MaxInFlight is the most messages of one stream that are handed to SCTP and not acknowledged.
@@ -118,9 +118,9 @@ func checkControl(fn functionCode, private int) Fault {
 	switch {
 	case fn < fnInitiate || fn > fnEnhancedReject:
 		return FaultFunction
-	case private > MaxPrivateData, fn == fnTerminate && private > 0:
+	case private > llp.MaxPrivateData, fn == fnTerminate && private > 0:
 		return FaultPrivateData
-	case private < setupLen && (fn == fnEnhancedInitiate || fn == fnEnhancedAccept):
+	case private < llp.SetupLen && (fn == fnEnhancedInitiate || fn == fnEnhancedAccept):
 		return FaultSetup
 	}
 	return 0

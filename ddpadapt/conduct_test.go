@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/fuzzinput"
@@ -50,7 +51,7 @@ func (c *player) playStep(what string) {
 		u, open := c.newStream(4), c.Open
 		if rest != "" {
 			open = func(now rawio.Time, id int, ds *ddp.Stream, private []byte) (*Session, error) {
-				return c.OpenEnhanced(now, id, ds, Setup{IRD: 1, ORD: 2}, private)
+				return c.OpenEnhanced(now, id, ds, llp.Setup{IRD: 1, ORD: 2}, private)
 			}
 		}
 		var s *Session
@@ -62,7 +63,7 @@ func (c *player) playStep(what string) {
 		accept := c.s.Accept
 		if rest != "" {
 			accept = func(now rawio.Time, ds *ddp.Stream, private []byte) error {
-				return c.s.AcceptEnhanced(now, ds, Setup{IRD: 3, ORD: 4}, private)
+				return c.s.AcceptEnhanced(now, ds, llp.Setup{IRD: 3, ORD: 4}, private)
 			}
 		}
 		if err = accept(0, u.Stream, []byte("yes")); err == nil {
@@ -109,7 +110,7 @@ func (c *player) playStep(what string) {
 	case "foreign":
 		c.noteVerdict(c.injectMessage(c.id, 99, wire.FlagU, []byte{0, 1, 0, 0}))
 	case "long": // an Initiate with too much private data
-		_, b := encodeLine("0 initiate " + strings.Repeat("x", MaxPrivateData+1))
+		_, b := encodeLine("0 initiate " + strings.Repeat("x", llp.MaxPrivateData+1))
 		c.noteVerdict(c.injectMessage(c.id, PPIDControl, wire.FlagU, b))
 	case "ordered":
 		ppid, b := encodeLine(rest)
@@ -119,8 +120,19 @@ func (c *player) playStep(what string) {
 		c.noteVerdict(c.injectMessage(c.id, ppid, wire.FlagU, b))
 	}
 	if err != nil {
-		c.noteText("%v", strings.TrimPrefix(err.Error(), "ddpadapt: "))
+		c.noteText("%v", textOf(err))
 	}
+}
+
+// textOf is the text of an error without the name of the package, where it is this one's or the one
+// of what all lower layers say.
+func textOf(err error) string {
+	text := strings.TrimPrefix(err.Error(), "ddpadapt: ")
+	if err == llp.ErrState || err == llp.ErrPrivateDataTooLong || errors.As(err, new(*llp.RejectedError)) ||
+		errors.As(err, new(*llp.TerminatedError)) {
+		text = strings.TrimPrefix(text, "ddp: ")
+	}
+	return text
 }
 
 func (c *player) noteVerdict(v assoc.Verdict) {
@@ -143,7 +155,7 @@ func (c *player) seenSoFar() string {
 		if errors.As(ev.Err, &se) {
 			about += fmt.Sprintf(" %d: %v", se.SSN, se.Fault)
 		} else if ev.Err != nil {
-			about += " " + strings.TrimPrefix(ev.Err.Error(), "ddpadapt: ")
+			about += " " + textOf(ev.Err)
 		}
 		if c.noteText("[%s]", strings.Join(strings.Fields(about), " ")); ev.Kind == EventInitiate {
 			c.s, c.u = ev.Session, nil

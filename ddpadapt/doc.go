@@ -21,9 +21,9 @@
 // Session.Err, and Event.Err, is one of these; switch on it by [errors.Is] and [errors.As]:
 //
 //   - nil: both sides have ended it, or this side gave it up.
-//   - [RejectedError]: the peer's upper layer rejected it.
-//   - [TerminatedError] with ByPeer: the peer ended it in place of an answer, or before it had one.
-//   - [TerminatedError] with a [SequenceError] as its Cause: the peer left the legal sequences, and Fault says how.
+//   - [llp.RejectedError]: the peer's upper layer rejected it.
+//   - [llp.TerminatedError] with ByPeer: the peer ended it in place of an answer, or before it had one.
+//   - [llp.TerminatedError] with a [SequenceError] as its Cause: the peer left the legal sequences, and Fault says how.
 //   - [ErrRestarted]: the peer has restarted the association, on which new sessions can be opened.
 //   - the error that the association ended by, see package assoc; or [ErrNotDDP] where it never carried DDP.
 //
@@ -79,7 +79,7 @@
 //   - all acked: everything of this side is acknowledged.
 //   - association down: the association is gone, or was restarted.
 //
-// Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9),
+// Each file holds one topic: codec.go (RFC 5043 section 5.2, RFC 6581 section 7),
 // sequence.go (6.1 to 6.5, what a message means at its turn), out_of_order.go (10, the DDP-SSN
 // window), receive.go (arrival and placement), send.go (6.6, 9 and 10, what may leave now),
 // state.go (the table), session.go (the user's calls), mux.go (the association).

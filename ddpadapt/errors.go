@@ -9,11 +9,6 @@ import (
 )
 
 var (
-	// ErrPrivateDataTooLong: private data is longer than MaxPrivateData octets (section 5.2.3), in
-	// an enhanced session than MaxEnhancedPrivateData.
-	ErrPrivateDataTooLong = errors.New("ddpadapt: private data is longer than 512 octets (508 in an enhanced session)")
-	// ErrDepth: an IRD or ORD of a Setup is neither 0 to MaxDepth nor NotNegotiated.
-	ErrDepth = errors.New("ddpadapt: IRD and ORD must be 0 to 16382, or NotNegotiated")
 	// ErrStreamInUse: a session is running on the stream, or something of an earlier one is
 	// outstanding (section 6.6). Take another stream or wait for EventEnded.
 	ErrStreamInUse = errors.New("ddpadapt: stream in use, or data of its last session outstanding; choose " +
@@ -31,8 +26,6 @@ var (
 	// ErrRestarted ends the sessions of an association that the peer restarted. New ones can be
 	// opened. It matches syscall.ECONNRESET.
 	ErrRestarted error = restartedError{}
-	// ErrState: the call does not fit the state of the session, e.g. Accept on the active side.
-	ErrState = errors.New("ddpadapt: call does not fit the state of the session")
 )
 
 type notDDPError struct{}
@@ -46,51 +39,6 @@ type restartedError struct{}
 
 func (restartedError) Error() string        { return "ddpadapt: the peer restarted the association" }
 func (restartedError) Is(target error) bool { return target == syscall.ECONNRESET }
-
-// RejectedError reports that the peer's upper layer rejected the session (section 6.3).
-// It matches syscall.ECONNREFUSED.
-type RejectedError struct {
-	Private []byte // the peer's private data, at most MaxPrivateData octets
-	Setup   *Setup // enhanced session: what the peer would have agreed to
-}
-
-func (e *RejectedError) Error() string {
-	if len(e.Private) == 0 {
-		return "ddpadapt: session rejected by the peer"
-	}
-	return fmt.Sprintf("ddpadapt: session rejected by the peer: %q", e.Private)
-}
-
-// Is makes the error match syscall.ECONNREFUSED.
-func (e *RejectedError) Is(target error) bool { return target == syscall.ECONNREFUSED }
-
-// TerminatedError reports the end of a session by a Session Terminate. It matches
-// syscall.ECONNRESET unless this side's upper layer asked for it.
-type TerminatedError struct {
-	ByPeer bool  // the peer sent it
-	Cause  error // why this side sent it, e.g. a *SequenceError; nil for the peer's and the upper layer's
-}
-
-func (e *TerminatedError) Error() string {
-	switch {
-	case e.ByPeer:
-		return "ddpadapt: session terminated by the peer"
-	case e.Cause != nil:
-		return "ddpadapt: session terminated: " + e.Cause.Error()
-	}
-	return "ddpadapt: session terminated"
-}
-
-// Unwrap returns Cause.
-func (e *TerminatedError) Unwrap() error { return e.Cause }
-
-// Is makes the error match syscall.ECONNRESET, or syscall.ECONNABORTED for an end of our own.
-func (e *TerminatedError) Is(target error) bool {
-	if e.ByPeer || e.Cause != nil {
-		return target == syscall.ECONNRESET
-	}
-	return target == syscall.ECONNABORTED
-}
 
 // SequenceError says how a session left the legal sequences of section 6.
 type SequenceError struct {

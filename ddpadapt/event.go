@@ -1,5 +1,7 @@
 package ddpadapt
 
+import "github.com/rddp-go/rddp/ddp/llp"
+
 // EventKind says what an Event reports.
 type EventKind uint8
 
@@ -39,9 +41,9 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind    EventKind
 	Session *Session
-	Private []byte // EventInitiate, EventAccepted, EventRejected: the peer's private data; the receiver may keep it
-	Setup   *Setup // the same, in an enhanced session: the peer's connection data; nil in a plain one
-	Err     error  // EventRejected, EventTerminated, EventDown
+	Private []byte     // EventInitiate, EventAccepted, EventRejected: the peer's private data; the receiver may keep it
+	Setup   *llp.Setup // the same, in an enhanced session: the peer's connection data; nil in a plain one
+	Err     error      // EventRejected, EventTerminated, EventDown
 }
 
 // eventQueue is a FIFO. It needs no bound of its own: a session has at most four events to report.

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -339,7 +340,7 @@ func (e *end) checkCounts() {
 			"active; counted are %v, %d", got, early, e.Active(), want, active)
 	}
 	st := &e.records
-	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 +
+	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*llp.MaxPrivateData + want[3] + want[4]*256*8 +
 		want[5]*int(unsafe.Sizeof(recordPage{})) +
 		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.freePages)*8 + cap(e.scratch) +
 		cap(e.events.items)*int(unsafe.Sizeof(Event{}))

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -260,7 +261,7 @@ func (m *Mux) Held() int {
 		held = int(unsafe.Sizeof(*m.outRun))
 	}
 	return held + int(unsafe.Sizeof(*m)) + m.sessions.Held() + m.numSessions*int(unsafe.Sizeof(Session{})) +
-		m.pendingInitiates*MaxPrivateData +
+		m.pendingInitiates*llp.MaxPrivateData +
 		m.records.heldOctets() + m.earlyOctets + cap(m.scratch) + cap(m.events.items)*int(unsafe.Sizeof(Event{}))
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -37,7 +38,7 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 		b.injectMessage(1, ppid, wire.FlagU, seg)
 		var got Fault
 		if ev, ok := b.PollEvent(); ok {
-			if e, ok := ev.Err.(*TerminatedError); ok {
+			if e, ok := ev.Err.(*llp.TerminatedError); ok {
 				got = e.Cause.(*SequenceError).Fault
 			}
 		}

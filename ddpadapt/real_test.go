@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/internal/test/sctptest"
@@ -158,7 +159,7 @@ func TestOverRealAssociations(t *testing.T) {
 			w.nextEvent(1, EventUp)
 			must.Equal(t, "streams", w.hosts[0].m.Streams(), 16)
 			w.Filter = c.fate
-			private := bytes.Repeat([]byte{7}, MaxPrivateData)
+			private := bytes.Repeat([]byte{7}, llp.MaxPrivateData)
 			for round := range 2 { // the second session on the same streams
 				sa, sb, ua, ub, da, db := w.openSession(private)
 				const size = 200_000
@@ -252,7 +253,7 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 			w := newWorld(t, c.mtu, nil)
 			w.nextEvent(0, EventUp)
 			w.nextEvent(1, EventUp)
-			_, _, _, _, da, db := w.openSession(bytes.Repeat([]byte{7}, MaxPrivateData))
+			_, _, _, _, da, db := w.openSession(bytes.Repeat([]byte{7}, llp.MaxPrivateData))
 			for i, s := range []*ddp.Stream{da, db} { // both ways, so that SACKs would go along
 				memory := make([]byte, 5000)
 				region := must.Get(

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -242,7 +243,7 @@ func (m *Mux) startPassive(id wire.StreamID, fn functionCode, private []byte) {
 	m.stats.Requests++
 	ev := Event{Kind: EventInitiate, Session: s}
 	if fn.isEnhanced() {
-		ev.Setup, private = splitSetup(private)
+		ev.Setup, private = llp.SplitSetup(private)
 		s.enhanced, a.setup = true, *ev.Setup
 	}
 	ev.Private = slices.Clone(private)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -204,7 +205,7 @@ func TestIllegalSequences(t *testing.T) {
 			a.injectLines(1, "0 initiate")
 			other := a.expectEvents(EventInitiate)[0].Session
 			c.after(a)
-			var te *TerminatedError
+			var te *llp.TerminatedError
 			var se *SequenceError
 			ev, ok := a.PollEvent()
 			if ok && ev.Kind == EventTerminated && errors.As(ev.Err, &te) && te.ByPeer {

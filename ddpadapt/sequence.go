@@ -1,6 +1,10 @@
 package ddpadapt
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rddp-go/rddp/ddp/llp"
+)
 
 // processInOrder judges the message whose turn it is in DDP-SSN order, by the legal sequences of
 // sections 6.2 to 6.4. private is its private data. Messages that carry any are the first of their
@@ -64,13 +68,13 @@ func (s *Session) peerFinished(refusal bool) {
 func (s *Session) receiveAnswer(ssn uint16, r *record, private []byte) {
 	s.firstMessage = nil // a peer that answers has the Initiate (section 6.6)
 	fn := r.fn.plainCode()
-	var setup *Setup
+	var setup *llp.Setup
 	switch {
 	case fn == fnInitiate || fn == fnTerminate:
 	case r.fn.isEnhanced() != s.enhanced:
 		fn = 0 // an Initiate is answered in kind (RFC 6581 section 10)
 	case s.enhanced:
-		setup, private = splitSetup(private)
+		setup, private = llp.SplitSetup(private)
 	}
 	switch fn {
 	case fnAccept:
@@ -81,11 +85,11 @@ func (s *Session) receiveAnswer(ssn uint16, r *record, private []byte) {
 		}
 		s.schedule()
 	case fnReject:
-		err := &RejectedError{Private: slices.Clone(private), Setup: setup}
+		err := &llp.RejectedError{Private: slices.Clone(private), Setup: setup}
 		s.mux.events.push(Event{Kind: EventRejected, Session: s, Private: err.Private, Setup: setup, Err: err})
 		s.endRefused(err)
 	case fnTerminate:
-		err := &TerminatedError{ByPeer: true}
+		err := &llp.TerminatedError{ByPeer: true}
 		s.mux.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
 		s.endRefused(err)
 	case fnInitiate:
@@ -111,7 +115,7 @@ func (s *Session) deliverSegment(r *record) {
 
 // receiveTerminate takes the peer's Terminate on a session that it has not answered by it.
 func (s *Session) receiveTerminate() {
-	err := &TerminatedError{ByPeer: true}
+	err := &llp.TerminatedError{ByPeer: true}
 	s.mux.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
 	if s.state == stateInitiateReceived {
 		// The active side gave up before the upper layer decided; section 6.4 is the way to end it.
@@ -132,7 +136,7 @@ func (s *Session) terminateForFault(ssn uint16, f Fault, by trigger) {
 	}
 	s.mux.stats.Violations++
 	s.mux.stats.Faults[f]++
-	err := &TerminatedError{Cause: &SequenceError{Stream: s.stream, SSN: ssn, Fault: f}}
+	err := &llp.TerminatedError{Cause: &SequenceError{Stream: s.stream, SSN: ssn, Fault: f}}
 	s.mux.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
 	s.endSession(err, by)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -92,8 +93,8 @@ type Session struct {
 // Errors: ErrPrivateDataTooLong, ErrInvalidStream, ErrStreamInUse, ErrNoFreeStream, ErrNotUp, or
 // Mux.Err.
 func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*Session, error) {
-	if len(private) > MaxPrivateData {
-		return nil, ErrPrivateDataTooLong
+	if len(private) > llp.MaxPrivateData {
+		return nil, llp.ErrPrivateDataTooLong
 	}
 	return m.openSession(stream, ds, fnInitiate, private)
 }
@@ -105,11 +106,12 @@ func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*S
 // A peer that knows only plain sessions terminates the session. Ask it again with Open; the
 // programs then agree on depths themselves (section 10). Use OpenEnhanced only when something is to
 // be negotiated. Errors as for Open, and ErrDepth.
-func (m *Mux) OpenEnhanced(_ rawio.Time, stream int, ds *ddp.Stream, setup Setup, private []byte) (*Session, error) {
-	if err := setup.checkLimits(private); err != nil {
+func (m *Mux) OpenEnhanced(_ rawio.Time, stream int, ds *ddp.Stream, setup llp.Setup, private []byte) (*Session,
+	error) {
+	if err := llp.CheckSetup(setup, private); err != nil {
 		return nil, err
 	}
-	return m.openSession(stream, ds, fnEnhancedInitiate, setup.prependTo(private))
+	return m.openSession(stream, ds, fnEnhancedInitiate, llp.JoinSetup(setup, private))
 }
 
 func (m *Mux) openSession(stream int, ds *ddp.Stream, fn functionCode, private []byte) (*Session, error) {
@@ -138,7 +140,7 @@ func (m *Mux) openSession(stream int, ds *ddp.Stream, fn functionCode, private [
 // Errors: ErrPrivateDataTooLong, ErrState, or why the session is over.
 func (s *Session) Accept(now rawio.Time, ds *ddp.Stream, private []byte) error {
 	if s.enhanced {
-		return s.AcceptEnhanced(now, ds, leftToULP, private)
+		return s.AcceptEnhanced(now, ds, llp.LeftToULP, private)
 	}
 	return s.acceptSession(ds, private)
 }
@@ -146,7 +148,7 @@ func (s *Session) Accept(now rawio.Time, ds *ddp.Stream, private []byte) error {
 // AcceptEnhanced is Accept for an enhanced Initiate (RFC 6581): setup is what Setup.Answer makes of
 // the peer's. Its PeerToPeer is set as the peer asked; an empty RTR stands for RTRWrite. Errors as
 // for Accept, ErrDepth, and ErrState for a plain session.
-func (s *Session) AcceptEnhanced(_ rawio.Time, ds *ddp.Stream, setup Setup, private []byte) error {
+func (s *Session) AcceptEnhanced(_ rawio.Time, ds *ddp.Stream, setup llp.Setup, private []byte) error {
 	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
 		return err
@@ -171,14 +173,14 @@ func (s *Session) acceptSession(ds *ddp.Stream, private []byte) error {
 // Reject answers the peer's Initiate; the session is over. Errors as for Accept.
 func (s *Session) Reject(now rawio.Time, private []byte) error {
 	if s.enhanced {
-		return s.RejectEnhanced(now, leftToULP, private)
+		return s.RejectEnhanced(now, llp.LeftToULP, private)
 	}
 	return s.rejectSession(private)
 }
 
 // RejectEnhanced is Reject for an enhanced Initiate. setup says what would have been acceptable,
 // such as the ORD needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
-func (s *Session) RejectEnhanced(_ rawio.Time, setup Setup, private []byte) error {
+func (s *Session) RejectEnhanced(_ rawio.Time, setup llp.Setup, private []byte) error {
 	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
 		return err
@@ -195,18 +197,16 @@ func (s *Session) rejectSession(private []byte) error {
 	return nil
 }
 
-var leftToULP = Setup{IRD: NotNegotiated, ORD: NotNegotiated}
-
 // enhancedAnswer returns the private data of an enhanced answer.
-func (s *Session) enhancedAnswer(setup Setup, private []byte) ([]byte, error) {
-	if err := setup.checkLimits(private); err != nil {
+func (s *Session) enhancedAnswer(setup llp.Setup, private []byte) ([]byte, error) {
+	if err := llp.CheckSetup(setup, private); err != nil {
 		return nil, err
 	}
 	if !s.enhanced {
-		return nil, ErrState
+		return nil, llp.ErrState
 	}
 	if a, ok := s.stateData.(*initiateReceivedData); ok { // else it is too late, as checkAnswerable says
-		private = setup.matchModel(a.setup).prependTo(private)
+		private = llp.JoinSetup(llp.MatchModel(setup, a.setup), private)
 	}
 	return private, nil
 }
@@ -216,9 +216,9 @@ func (s *Session) checkAnswerable(private []byte) error {
 	case s.err != nil:
 		return s.err
 	case s.state != stateInitiateReceived:
-		return ErrState
-	case len(private) > MaxPrivateData:
-		return ErrPrivateDataTooLong
+		return llp.ErrState
+	case len(private) > llp.MaxPrivateData:
+		return llp.ErrPrivateDataTooLong
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (s *Session) Terminate(rawio.Time) error {
 	case deadStates.has(s.state), s.state == stateClosing, s.state == stateBothClosing:
 		return nil
 	case !acceptedStates.has(s.state):
-		return ErrState
+		return llp.ErrState
 	}
 	s.changeState(onFinish, nil)
 	s.ourTerminate = terminateAfterData

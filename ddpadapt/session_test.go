@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -55,7 +56,7 @@ func TestSessionAccepted(t *testing.T) {
 	must.Equal(t, "octets of the Terminate", len(end[0].data.Payload()), 4) // req 5043-5.2.3-8
 	b.deliverPackets(end...)
 	b.ackArrived()
-	var te *TerminatedError
+	var te *llp.TerminatedError
 	ev = b.expectEvents(EventTerminated)[0]
 	must.That(t, errors.As(ev.Err, &te) && te.ByPeer && te.Cause == nil, "event %+v", ev)
 	ub.checkLog(t, "peer closed", "completed 1")
@@ -85,7 +86,7 @@ func TestSessionRejected(t *testing.T) {
 	must.OK(t, sb.Reject(0, []byte("no room")))
 	rej := b.expectSends("3: 0 reject no room") // req 5043-6.3-1
 	a.deliverPackets(rej...)
-	var re *RejectedError
+	var re *llp.RejectedError
 	ev := a.expectEvents(EventRejected, EventEnded)[0]
 	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "no room" && string(ev.Private) == "no room" &&
 		errors.Is(ev.Err, syscall.ECONNREFUSED), "event %+v", ev)
@@ -96,25 +97,25 @@ func TestSessionRejected(t *testing.T) {
 	b.expectEvents(EventEnded)
 	a.expectSends() // req 5043-6.3-1: no Terminate follows
 	b.expectSends()
-	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.newStream(0).Stream, nil) == ErrState,
+	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.newStream(0).Stream, nil) == llp.ErrState,
 		"calls on a rejected session succeed")
 }
 
 func TestPrivateDataLimit(t *testing.T) {
 	// req 5043-5.2.3-6
 	a, b := newPair(t)
-	long := bytes.Repeat([]byte{'x'}, MaxPrivateData+1)
+	long := bytes.Repeat([]byte{'x'}, llp.MaxPrivateData+1)
 	_, err := a.Open(0, -1, a.newStream(0).Stream, long)
-	must.That(t, err == ErrPrivateDataTooLong, "Open: %v", err)
+	must.That(t, err == llp.ErrPrivateDataTooLong, "Open: %v", err)
 	a.expectSends()
-	must.Do(a.Open(0, -1, a.newStream(0).Stream, long[:MaxPrivateData]))(t)
+	must.Do(a.Open(0, -1, a.newStream(0).Stream, long[:llp.MaxPrivateData]))(t)
 	init := a.pullPackets()
 	must.Equal(t, "octets of the Initiate", len(init[0].data.Payload()), 516)
 	b.deliverPackets(init...)
 	s := b.expectEvents(EventInitiate)[0].Session
-	must.Equal(t, "Accept", s.Accept(0, b.newStream(0).Stream, long), ErrPrivateDataTooLong)
-	must.Equal(t, "Reject", s.Reject(0, long), ErrPrivateDataTooLong)
-	must.OK(t, s.Reject(0, long[:MaxPrivateData]))
+	must.Equal(t, "Accept", s.Accept(0, b.newStream(0).Stream, long), llp.ErrPrivateDataTooLong)
+	must.Equal(t, "Reject", s.Reject(0, long), llp.ErrPrivateDataTooLong)
+	must.OK(t, s.Reject(0, long[:llp.MaxPrivateData]))
 }
 
 // The private data belongs to the caller again when Open returns.
@@ -175,7 +176,7 @@ func TestPendingLimit(t *testing.T) {
 	a.pullPackets()
 	a.injectLines(0, "0 terminate")
 	ev := a.expectEvents(EventTerminated)[0]
-	must.That(t, ev.Err.(*TerminatedError).ByPeer, "event %+v", ev)
+	must.That(t, ev.Err.(*llp.TerminatedError).ByPeer, "event %+v", ev)
 	a.expectSends() // req 5043-6.4-3: the session is over
 }
 
@@ -242,7 +243,7 @@ func TestAbortBeforeAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t)
 			s, _ := a.Open(0, 0, a.newStream(0).Stream, nil)
-			must.Equal(t, "graceful end before the answer", s.Terminate(0), ErrState)
+			must.Equal(t, "graceful end before the answer", s.Terminate(0), llp.ErrState)
 			init := a.expectSends("0: 0 initiate")
 			s.Abort()
 			b.deliverPackets(init...)
@@ -386,7 +387,7 @@ func TestTheTwoKindsOfEnd(t *testing.T) {
 	sa, _, _, ub := connectSession(a, b)
 	must.OK(t, sa.Terminate(0))
 	exchangeAll(a, b)
-	var te *TerminatedError
+	var te *llp.TerminatedError
 	ev := b.expectEvents(EventTerminated)[0]
 	check.That(t, errors.As(ev.Err, &te) && te.Cause == nil, "end of the stream: %+v", ev)
 	ub.checkLog(t, "peer closed")
@@ -401,12 +402,12 @@ func TestWhoEndedTheSession(t *testing.T) {
 	broken := &SequenceError{}
 	for _, row := range []struct {
 		name           string
-		err            *TerminatedError
+		err            *llp.TerminatedError
 		reset, aborted bool
 	}{
-		{"the peer", &TerminatedError{ByPeer: true}, true, false},
-		{"a fault of the peer's", &TerminatedError{Cause: broken}, true, false},
-		{"this end", &TerminatedError{}, false, true},
+		{"the peer", &llp.TerminatedError{ByPeer: true}, true, false},
+		{"a fault of the peer's", &llp.TerminatedError{Cause: broken}, true, false},
+		{"this end", &llp.TerminatedError{}, false, true},
 	} {
 		reset, aborted := errors.Is(row.err, syscall.ECONNRESET), errors.Is(row.err, syscall.ECONNABORTED)
 		check.That(t, reset == row.reset && aborted == row.aborted, "%s: reset %v, aborted %v", row.name, reset,

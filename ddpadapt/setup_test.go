@@ -1,128 +1,25 @@
 package ddpadapt
 
 import (
-	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestSetupWord(t *testing.T) {
-	const all = RTRSend | RTRWrite | RTRRead
-	for _, row := range []struct {
-		name string
-		s    Setup
-		word uint32
-	}{
-		// req 6581-9-1, 6581-9-2, 6581-9.2-1
-		{"nothing", Setup{}, 0},
-		{"IRD", Setup{IRD: 0x1234}, 0x12340000},
-		{"ORD", Setup{ORD: 0x2345}, 0x00002345},
-		{"largest depths", Setup{IRD: MaxDepth, ORD: MaxDepth}, 0x3FFE3FFE},
-		{"depths left to the upper layer", Setup{IRD: NotNegotiated, ORD: NotNegotiated}, 0x3FFF3FFF},
-		// req 6581-9.2-2
-		{"peer to peer, every indication", Setup{PeerToPeer: true, RTR: all}, 0xC000C000},
-		{"B is Send", Setup{PeerToPeer: true, RTR: RTRSend}, 0xC0000000},
-		{"C is RDMA Write", Setup{PeerToPeer: true, RTR: RTRWrite}, 0x80008000},
-		{"D is RDMA Read", Setup{PeerToPeer: true, RTR: RTRRead}, 0x80004000},
-		{"all at once", Setup{1, 2, true, all}, 0xC001C002},
-	} {
-		check.Equal(t, row.name, row.s.encodeWord(), row.word)
-		got := parseSetup(row.word)
-		check.That(t, got == row.s, "%s: %08x is %+v, want %+v", row.name, row.word, got, row.s)
-	}
-	// req 6581-9.2-11, 6581-9.2-13: in the client-server model no indication is named.
-	check.Equal(t, "B, C or D without A", (Setup{RTR: all, IRD: 1}).encodeWord(), 0x00010000)
-	// req 6581-9.2-14: and none is looked at.
-	check.Equal(t, "B, C and D without A", parseSetup(0x4001C002), (Setup{IRD: 1, ORD: 2}))
-	b := Setup{IRD: 0x0102, ORD: 0x0304}.prependTo([]byte("private"))
-	check.Slice(t, "message", b, []byte("\x01\x02\x03\x04private"))
-}
-
-func TestAnswerIsCutToWhatBothCan(t *testing.T) {
-	const no = NotNegotiated
-	for _, row := range []struct {
-		name              string
-		asked, own, reply Setup
-	}{
-		// req 6581-9.1-4, 6581-9.1-2
-		{"the own ORD is cut to the initiator's IRD", Setup{IRD: 3, ORD: 9}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: 16, ORD: 3}},
-		{"the own ORD is less anyway", Setup{IRD: 30, ORD: 9}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: 16, ORD: 16}},
-		{"the own IRD is less than what is asked for: it is what there is", Setup{IRD: 30, ORD: 90}, Setup{IRD: 4, ORD: 5, RTR: RTRWrite}, Setup{IRD: 4, ORD: 5}},
-		{"nothing at all", Setup{}, Setup{RTR: RTRWrite}, Setup{}},
-		// req 6581-9.1-12, 6581-9.1-13
-		{"the initiator leaves its ORD open", Setup{IRD: 3, ORD: no}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: no, ORD: 3}},
-		// req 6581-9.1-15
-		{"the initiator leaves its IRD open", Setup{IRD: no, ORD: 3}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: 16, ORD: no}},
-		{"the responder leaves both open", Setup{IRD: 3, ORD: 3}, Setup{IRD: no, ORD: no, RTR: RTRWrite}, Setup{IRD: no, ORD: no}},
-		// req 6581-9.2-4, 6581-9.2-5
-		{"peer to peer: each that both support", Setup{PeerToPeer: true, RTR: RTRSend | RTRRead | RTRWrite}, Setup{RTR: RTRWrite | RTRRead}, Setup{PeerToPeer: true, RTR: RTRWrite | RTRRead}},
-		{"peer to peer: the one that both support", Setup{PeerToPeer: true, RTR: RTRSend | RTRRead}, Setup{RTR: RTRWrite | RTRRead}, Setup{PeerToPeer: true, RTR: RTRRead}},
-		// req 6581-9.2-6
-		{"peer to peer: none in common, so the own ones", Setup{PeerToPeer: true, RTR: RTRSend}, Setup{RTR: RTRWrite | RTRRead}, Setup{PeerToPeer: true, RTR: RTRWrite | RTRRead}},
-		// req 6581-9.2-3
-		{"peer to peer: there is always one", Setup{PeerToPeer: true, RTR: RTRSend}, Setup{}, Setup{PeerToPeer: true, RTR: RTRWrite}},
-		// req 6581-9.2-12
-		{"client and server: so be it", Setup{}, Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{}},
-	} {
-		reply := parseSetup(row.own.Answer(row.asked).encodeWord())
-		check.Equal(t, row.name, reply, row.reply)
-	}
-}
-
-func TestConclusionRefusesWhatWasNotAskedFor(t *testing.T) {
-	const no = NotNegotiated
-	const all = RTRSend | RTRWrite | RTRRead
-	for _, row := range []struct {
-		name       string
-		own, reply Setup
-		ord        uint16
-		first      RTR
-		err        error
-	}{
-		// req 6581-9.1-9, 6581-9.1-2
-		{"ORD is cut to the responder's IRD", Setup{IRD: 8, ORD: 9}, Setup{IRD: 4, ORD: 8}, 4, 0, nil},
-		{"ORD is less anyway", Setup{IRD: 8, ORD: 9}, Setup{IRD: 40, ORD: 0}, 9, 0, nil},
-		// req 6581-9.1-8, 6581-9.1-10
-		{"more reads than IRD", Setup{IRD: 8, ORD: 9}, Setup{IRD: 40, ORD: 9}, 9, 0, ErrInsufficientIRD},
-		{"more reads than IRD, from one that asks for none", Setup{IRD: 8, ORD: no}, Setup{IRD: 40, ORD: 9}, no, 0, ErrInsufficientIRD},
-		{"more reads than IRD, from one that leaves its own open", Setup{IRD: 8, ORD: 9}, Setup{IRD: no, ORD: 9}, no, 0, ErrInsufficientIRD},
-		{"any number of reads where the IRD is left open", Setup{IRD: no, ORD: 9}, Setup{IRD: 40, ORD: 0x3FFE}, 9, 0, nil},
-		// req 6581-9.1-12, 6581-9.1-14
-		{"the responder leaves its IRD open", Setup{IRD: 8, ORD: 9}, Setup{IRD: no, ORD: 8}, no, 0, nil},
-		// req 6581-9.1-16
-		{"the responder leaves its ORD open", Setup{IRD: 8, ORD: 9}, Setup{IRD: 5, ORD: no}, 5, 0, nil},
-		{"the initiator left both open", Setup{IRD: no, ORD: no}, Setup{IRD: 5, ORD: 5}, no, 0, nil},
-		// req 6581-9.2-8, 6581-9.3-1
-		{"RDMA Write is preferred", Setup{ORD: 1, PeerToPeer: true, RTR: all}, Setup{IRD: 1, PeerToPeer: true, RTR: all}, 1, RTRWrite, nil},
-		{"then RDMA Read", Setup{ORD: 1, PeerToPeer: true, RTR: all}, Setup{IRD: 1, PeerToPeer: true, RTR: RTRRead | RTRSend}, 1, RTRRead, nil},
-		{"no RDMA Read where none may be pending", Setup{ORD: 1, PeerToPeer: true, RTR: all}, Setup{PeerToPeer: true, RTR: RTRRead | RTRSend}, 0, RTRSend, nil},
-		{"RDMA Read with an ORD of the upper layer's", Setup{ORD: no, PeerToPeer: true, RTR: all}, Setup{IRD: no, PeerToPeer: true, RTR: RTRRead}, no, RTRRead, nil},
-		// req 6581-9.2-9
-		{"none in common", Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{PeerToPeer: true, RTR: RTRRead | RTRSend}, 0, 0, ErrNoRTR},
-		{"the responder knows none", Setup{PeerToPeer: true, RTR: all}, Setup{PeerToPeer: true}, 0, 0, ErrNoRTR},
-		{"the responder has another model in mind", Setup{PeerToPeer: true, RTR: all}, Setup{}, 0, 0, ErrNoRTR},
-		{"the responder wants a model that was not asked for", Setup{RTR: all}, Setup{PeerToPeer: true, RTR: all}, 0, 0, ErrNoRTR},
-	} {
-		ord, first, err := row.own.Conclude(row.reply)
-		check.That(t, ord == row.ord && first == row.first && err == row.err,
-			"%s: ORD %d, first %d, %v; want %d, %d, %v", row.name, ord, first, err, row.ord, row.first, row.err)
-	}
-}
-
 // injectControl injects an enhanced message, or a plain one for a nil setup.
-func (e *end) injectControl(id wire.StreamID, ssn uint16, fn functionCode, setup *Setup, private string) assoc.Verdict {
+func (e *end) injectControl(id wire.StreamID, ssn uint16, fn functionCode, setup *llp.Setup,
+	private string) assoc.Verdict {
 	b := make([]byte, controlLen)
 	putControl(b, ssn, fn)
 	if setup != nil {
-		b = binary.BigEndian.AppendUint32(b, setup.encodeWord())
+		b = llp.AppendSetup(b, *setup)
 	}
 	return e.injectMessage(id, PPIDControl, wire.FlagU, append(b, private...))
 }
@@ -133,7 +30,7 @@ func (p *packet) userOctets() string { return string(p.data.Payload()) }
 func TestEnhancedSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
 	ua, ub := a.newStream(4), b.newStream(4)
-	sa := must.Get(a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello")))(t)
+	sa := must.Get(a.OpenEnhanced(0, 0, ua.Stream, llp.Setup{IRD: 5, ORD: 6}, []byte("hello")))(t)
 	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then
 	// the private data.
 	init := a.pullPackets()
@@ -144,10 +41,10 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	a.ackArrived()
 	// req 6581-7-8, 6581-7-9, 6581-9.1-3
 	ev := b.expectEvents(EventInitiate)[0]
-	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 5, ORD: 6}) && string(ev.Private) == "hello",
+	must.That(t, ev.Setup != nil && *ev.Setup == (llp.Setup{IRD: 5, ORD: 6}) && string(ev.Private) == "hello",
 		"event %+v, setup %+v", ev, ev.Setup)
 	sb := ev.Session
-	must.OK(t, sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil))
+	must.OK(t, sb.AcceptEnhanced(0, ub.Stream, llp.Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: llp.RTRRead}, nil))
 	ub.sendText("s1") // req 6581-7-12
 	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no
 	// octets.
@@ -156,7 +53,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	a.deliverPackets(ans...)
 	b.ackArrived()
 	ev = a.expectEvents(EventAccepted)[0]
-	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 7, ORD: 4}) && len(ev.Private) == 0,
+	must.That(t, ev.Setup != nil && *ev.Setup == (llp.Setup{IRD: 7, ORD: 4}) && len(ev.Private) == 0,
 		"event %+v, setup %+v", ev, ev.Setup)
 	ua.checkLog(t, "s1")
 	ua.sendText("s2")
@@ -178,7 +75,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 
 	// The stream is used again by a plain session, and by an enhanced one.
 	for _, enhanced := range []bool{false, true} {
-		us, setup := a.newStream(4), Setup{IRD: NotNegotiated, ORD: NotNegotiated}
+		us, setup := a.newStream(4), llp.Setup{IRD: llp.NotNegotiated, ORD: llp.NotNegotiated}
 		if enhanced {
 			must.Do(a.OpenEnhanced(0, 0, us.Stream, setup, nil))(t)
 		} else {
@@ -197,11 +94,11 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 
 func TestEnhancedSessionRejected(t *testing.T) {
 	a, b := newPair(t)
-	must.Do(a.OpenEnhanced(0, 0, a.newStream(0).Stream, Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: RTRWrite}, nil))(t)
+	must.Do(a.OpenEnhanced(0, 0, a.newStream(0).Stream, llp.Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: llp.RTRWrite}, nil))(t)
 	b.deliverPackets(a.pullPackets()...)
 	a.ackArrived()
 	// req 6581-9.1-6: the ORD that is needed here is named.
-	must.OK(t, b.expectEvents(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")))
+	must.OK(t, b.expectEvents(EventInitiate)[0].Session.RejectEnhanced(0, llp.Setup{IRD: 7, ORD: 8}, []byte("too few")))
 	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the
 	// private data.
 	rej := b.pullPackets()
@@ -211,8 +108,8 @@ func TestEnhancedSessionRejected(t *testing.T) {
 	b.ackArrived()
 	// req 6581-9.1-11
 	ev := a.expectEvents(EventRejected, EventEnded)[0]
-	var re *RejectedError
-	want := Setup{IRD: 7, ORD: 8, PeerToPeer: true, RTR: RTRWrite}
+	var re *llp.RejectedError
+	want := llp.Setup{IRD: 7, ORD: 8, PeerToPeer: true, RTR: llp.RTRWrite}
 	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "too few" && re.Setup != nil && *re.Setup == want &&
 		ev.Setup != nil && *ev.Setup == want, "event %+v, error %+v", ev, re)
 	a.expectSends()
@@ -224,13 +121,13 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	a, b := newEnd(t, newFake(), Config{Initiator: true}), newEnd(t, newFake(), Config{MaxPending: -1})
 	a.expectEvents(EventUp)
 	b.expectEvents(EventUp)
-	s := must.Get(a.OpenEnhanced(0, 0, a.newStream(0).Stream, Setup{}, nil))(t)
+	s := must.Get(a.OpenEnhanced(0, 0, a.newStream(0).Stream, llp.Setup{}, nil))(t)
 	b.deliverPackets(a.pullPackets()...)
 	ans := b.pullPackets()
 	must.That(t, len(ans) == 1 && ans[0].userOctets() == "\x00\x00\x00\x04", "%q", ans[0].userOctets())
 	a.deliverPackets(ans...)
 	a.ackArrived()
-	var te *TerminatedError
+	var te *llp.TerminatedError
 	ev := a.expectEvents(EventTerminated, EventEnded)[0]
 	must.That(t, errors.As(ev.Err, &te) && te.ByPeer, "event %+v", ev)
 	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can
@@ -247,13 +144,14 @@ func TestPlainSessionsStayPlain(t *testing.T) {
 	b.deliverPackets(a.expectSends("0: 0 initiate", "1: 0 initiate")...)
 	evs := b.expectEvents(EventInitiate, EventInitiate)
 	must.That(t, evs[0].Setup == nil, "setup %+v", evs[0].Setup)
-	check.Equal(t, "AcceptEnhanced", evs[0].Session.AcceptEnhanced(0, b.newStream(0).Stream, Setup{}, nil), ErrState)
-	check.Equal(t, "RejectEnhanced", evs[0].Session.RejectEnhanced(0, Setup{}, nil), ErrState)
+	check.Equal(t, "AcceptEnhanced", evs[0].Session.AcceptEnhanced(0, b.newStream(0).Stream, llp.Setup{}, nil),
+		llp.ErrState)
+	check.Equal(t, "RejectEnhanced", evs[0].Session.RejectEnhanced(0, llp.Setup{}, nil), llp.ErrState)
 	evs[0].Session.Accept(0, b.newStream(0).Stream, nil)
 	evs[1].Session.Reject(0, nil)
 	a.deliverPackets(b.expectSends("0: 0 accept", "1: 0 reject")...)
 	evs = a.expectEvents(EventAccepted, EventRejected)
-	var re *RejectedError
+	var re *llp.RejectedError
 	check.That(t, evs[0].Setup == nil && evs[1].Setup == nil && errors.As(evs[1].Err, &re) && re.Setup == nil,
 		"events %+v", evs)
 }
@@ -262,14 +160,14 @@ func TestPlainSessionsStayPlain(t *testing.T) {
 func TestPlainAnswersToEnhancedInitiates(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		asked  Setup
+		asked  llp.Setup
 		reject bool
 		want   string
 	}{
 		// req 6581-10-1, 6581-9.1-12
-		{"accepted", Setup{IRD: 1, ORD: 1}, false, "\x00\x00\x00\x06\x3f\xff\x3f\xffbye"},
-		{"rejected", Setup{IRD: 1, ORD: 1}, true, "\x00\x00\x00\x07\x3f\xff\x3f\xffbye"},
-		{"peer to peer", Setup{PeerToPeer: true, RTR: RTRRead}, false, "\x00\x00\x00\x06\xbf\xff\xbf\xffbye"},
+		{"accepted", llp.Setup{IRD: 1, ORD: 1}, false, "\x00\x00\x00\x06\x3f\xff\x3f\xffbye"},
+		{"rejected", llp.Setup{IRD: 1, ORD: 1}, true, "\x00\x00\x00\x07\x3f\xff\x3f\xffbye"},
+		{"peer to peer", llp.Setup{PeerToPeer: true, RTR: llp.RTRRead}, false, "\x00\x00\x00\x06\xbf\xff\xbf\xffbye"},
 	} {
 		b := newEnd(t, newFake(), Config{})
 		b.injectControl(0, 0, fnEnhancedInitiate, &row.asked, "")
@@ -287,7 +185,7 @@ func TestPlainAnswersToEnhancedInitiates(t *testing.T) {
 
 func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 	enhanced := func(e *end) {
-		if _, err := e.OpenEnhanced(0, 0, e.newStream(0).Stream, Setup{}, nil); err != nil {
+		if _, err := e.OpenEnhanced(0, 0, e.newStream(0).Stream, llp.Setup{}, nil); err != nil {
 			e.Fatal(err)
 		}
 	}
@@ -296,12 +194,12 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 			e.Fatal(err)
 		}
 	}
-	some := &Setup{IRD: 1}
+	some := &llp.Setup{IRD: 1}
 	for _, row := range []struct {
 		name    string
 		open    func(*end)
 		fn      functionCode
-		setup   *Setup
+		setup   *llp.Setup
 		private string
 		fault   Fault
 	}{
@@ -369,49 +267,25 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 func TestSetupArguments(t *testing.T) {
 	a, b := newPair(t)
 	ds := a.newStream(0).Stream
-	most := make([]byte, MaxEnhancedPrivateData)
+	most := make([]byte, llp.MaxEnhancedPrivateData)
 	// req 6581-7-6
-	_, err := a.OpenEnhanced(0, 0, ds, Setup{}, append(most, 0))
-	check.That(t, err == ErrPrivateDataTooLong, "509 octets: %v", err)
-	_, err = a.OpenEnhanced(0, 0, ds, Setup{IRD: NotNegotiated + 1}, nil)
-	check.That(t, err == ErrDepth, "IRD of 15 bits: %v", err)
-	_, err = a.OpenEnhanced(0, 0, ds, Setup{ORD: NotNegotiated + 1}, nil)
-	check.That(t, err == ErrDepth, "ORD of 15 bits: %v", err)
-	_, err = a.OpenEnhanced(0, 0, ds, Setup{IRD: MaxDepth, ORD: NotNegotiated}, most)
+	_, err := a.OpenEnhanced(0, 0, ds, llp.Setup{}, append(most, 0))
+	check.That(t, err == llp.ErrPrivateDataTooLong, "509 octets: %v", err)
+	_, err = a.OpenEnhanced(0, 0, ds, llp.Setup{IRD: llp.NotNegotiated + 1}, nil)
+	check.That(t, err == llp.ErrDepth, "IRD of 15 bits: %v", err)
+	_, err = a.OpenEnhanced(0, 0, ds, llp.Setup{ORD: llp.NotNegotiated + 1}, nil)
+	check.That(t, err == llp.ErrDepth, "ORD of 15 bits: %v", err)
+	_, err = a.OpenEnhanced(0, 0, ds, llp.Setup{IRD: llp.MaxDepth, ORD: llp.NotNegotiated}, most)
 	check.That(t, err == nil, "508 octets: %v", err)
 	list := a.pullPackets()
 	check.Equal(t, "octets of the message", len(list[0].data.Payload()), controlLen+512)
 	b.deliverPackets(list...)
 	s := b.expectEvents(EventInitiate)[0].Session
-	check.Equal(t, "509 octets in Accept", s.Accept(0, b.newStream(0).Stream, append(most, 0)), ErrPrivateDataTooLong)
-	check.Equal(t, "IRD of 15 bits in a Reject", s.RejectEnhanced(0, Setup{IRD: 1 << 14}, nil), ErrDepth)
-	check.Error(t, "508 octets in AcceptEnhanced", s.AcceptEnhanced(0, b.newStream(0).Stream, Setup{}, most), nil)
-	check.Equal(t, "second answer", s.AcceptEnhanced(0, b.newStream(0).Stream, Setup{}, nil), ErrState)
-}
-
-// Whatever the two ends have, neither may ask for more than the other serves.
-func TestNegotiationHolds(t *testing.T) {
-	// req 6581-9.1-2, 6581-12-1
-	rnd := rand.New(rand.NewPCG(6581, 1))
-	depth := func() uint16 {
-		if rnd.IntN(4) == 0 {
-			return NotNegotiated
-		}
-		return uint16(rnd.IntN(20))
-	}
-	for range 20_000 {
-		asked := Setup{IRD: depth(), ORD: depth(), PeerToPeer: rnd.IntN(2) == 0, RTR: RTR(rnd.IntN(8))}
-		own := Setup{IRD: depth(), ORD: depth(), RTR: RTR(rnd.IntN(8))}
-		reply := parseSetup(own.Answer(parseSetup(asked.encodeWord())).encodeWord())
-		ord, first, err := asked.Conclude(reply)
-		must.That(t, err != ErrInsufficientIRD, "%+v answered by %+v: %v", asked, reply, err)
-		must.That(t, (ord == NotNegotiated || ord <= asked.ORD && ord <= own.IRD) &&
-			(reply.ORD == NotNegotiated || reply.ORD <= own.ORD && reply.ORD <= asked.IRD),
-			"%+v and %+v: initiator's ORD %d, reply %+v", asked, own, ord, reply)
-		must.That(t, (err != nil || (first != 0) == asked.PeerToPeer) && reply.PeerToPeer == asked.PeerToPeer &&
-			reply.PeerToPeer == (reply.RTR != 0),
-			"%+v answered by %+v: first %d", asked, reply, first)
-	}
+	check.Equal(t, "509 octets in Accept", s.Accept(0, b.newStream(0).Stream, append(most, 0)),
+		llp.ErrPrivateDataTooLong)
+	check.Equal(t, "IRD of 15 bits in a Reject", s.RejectEnhanced(0, llp.Setup{IRD: 1 << 14}, nil), llp.ErrDepth)
+	check.Error(t, "508 octets in AcceptEnhanced", s.AcceptEnhanced(0, b.newStream(0).Stream, llp.Setup{}, most), nil)
+	check.Equal(t, "second answer", s.AcceptEnhanced(0, b.newStream(0).Stream, llp.Setup{}, nil), llp.ErrState)
 }
 
 func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
@@ -428,7 +302,7 @@ func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
 	mine := ddp.NewStream(ddp.StreamConfig{ID: 50, PD: later, Table: b.table, ULP: ub, Queues: 1})
 	must.OK(t, sb.Accept(0, mine, nil))
 	other := ddp.NewStream(ddp.StreamConfig{ID: 51, PD: 78, Table: b.table, ULP: ub, Queues: 1})
-	check.Error(t, "a second Protection Domain for the session", sb.Accept(0, other, nil), ErrState)
+	check.Error(t, "a second Protection Domain for the session", sb.Accept(0, other, nil), llp.ErrState)
 	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gatherOf([]byte("in place")), 1))
 	exchangeAll(a, b)
 	check.Equal(t, "memory of the Protection Domain chosen", string(mem), "in place")

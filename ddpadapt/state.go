@@ -1,6 +1,9 @@
 package ddpadapt
 
-import "github.com/rddp-go/rddp/internal/invariant"
+import (
+	"github.com/rddp-go/rddp/ddp/llp"
+	"github.com/rddp-go/rddp/internal/invariant"
+)
 
 // sessionState is where a session is. The table in the package comment says what leads from
 // one to the other; transitions is that table.
@@ -116,9 +119,9 @@ var transitions = [numStates][numTriggers]sessionState{
 
 // initiateReceivedData is what exists in state initiate-received only.
 type initiateReceivedData struct {
-	setup         Setup // of an enhanced Initiate
-	earlySegments int   // segments that came ahead of the answer and were copied
-	earlyOctets   int   // their octets
+	setup         llp.Setup // of an enhanced Initiate
+	earlySegments int       // segments that came ahead of the answer and were copied
+	earlyOctets   int       // their octets
 }
 
 // endingData is what exists in state ending only.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -139,10 +140,13 @@ func TestTableIsThatOfTheComment(t *testing.T) {
 // Each way in which a session can end has an error that no other has.
 func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 	down := errors.New("of the association")
-	byPeer := func(err error) bool { var e *TerminatedError; return errors.As(err, &e) && e.ByPeer && e.Cause == nil }
+	byPeer := func(err error) bool {
+		var e *llp.TerminatedError
+		return errors.As(err, &e) && e.ByPeer && e.Cause == nil
+	}
 	broken := func(err error) bool {
 		var e *SequenceError
-		return errors.As(err, new(*TerminatedError)) && errors.As(err, &e) && e.Fault == FaultControl
+		return errors.As(err, new(*llp.TerminatedError)) && errors.As(err, &e) && e.Fault == FaultControl
 	}
 	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
 	ends := []struct {
@@ -152,7 +156,7 @@ func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 		drive func(b *end, s *Session)
 	}{
 		{"both sides are done", statePeerClosed, func(err error) bool { return err == nil }, func(b *end, s *Session) { s.Terminate(0) }},
-		{"the peer rejects", stateInitiateSent, func(err error) bool { return errors.As(err, new(*RejectedError)) }, func(b *end, _ *Session) { b.injectLines(0, "0 reject") }},
+		{"the peer rejects", stateInitiateSent, func(err error) bool { return errors.As(err, new(*llp.RejectedError)) }, func(b *end, _ *Session) { b.injectLines(0, "0 reject") }},
 		{"the peer ends it in place of an answer", stateInitiateSent, byPeer, func(b *end, _ *Session) { b.injectLines(0, "0 terminate") }},
 		{"the peer breaks the sequence", stateOpen, broken, func(b *end, _ *Session) { b.injectLines(0, "1 initiate", "2 terminate") }},
 		{"the peer restarts", stateOpen, is(ErrRestarted), func(b *end, _ *Session) {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -168,7 +169,7 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	check.That(t, s.Sessions >= 2 && n == 1, "%+v, %d may set up an association with one peer at once", s, n)
 	p := b.qp.lockCore()
 	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.chargedOctets
-	check.That(t, n == p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData) && n != 0,
+	check.That(t, n == p.Mux.Pending()*(requestOctets+llp.MaxPrivateData) && n != 0,
 		"a request that waits counts as %d octets", n)
 	b.qp.unchargePeer(p)
 	check.That(t, p.chargedOctets == 0, "the peer is still charged %d octets for queues", p.chargedOctets)

@@ -100,10 +100,10 @@
 //   - [ErrIdle]: nothing moved for Config.IdleTimeout.
 //   - [ErrCQOverflow]: the program left its completions where they were.
 //   - [rdmap.ErrPeerClosed]: the peer closed its half and owed answers.
-//   - [ddpadapt.RejectedError]: the peer's program rejected the Connect.
-//   - [ddpadapt.TerminatedError], [ddpadapt.ErrRestarted] or another error of the session: see "How a session ends" there.
+//   - [llp.RejectedError]: the peer's program rejected the Connect.
+//   - [llp.TerminatedError], [ddpadapt.ErrRestarted] or another error of the session: see "How a session ends" in package ddpadapt.
 //   - the error that the association ended by: see "How an association ends" in package assoc.
-//   - [ddpadapt.ErrInsufficientIRD], [ddpadapt.ErrNoRTR]: the ends could not agree on a setup; Connect returns it too.
+//   - [llp.ErrInsufficientIRD], [llp.ErrNoRTR]: the ends could not agree on a setup; Connect returns it too.
 //
 // # The operations of RFC 4296
 //

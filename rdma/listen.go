@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
@@ -167,7 +168,7 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	defer r.p.conn.Upper().Unlock()
 	if r.session.State() != ddpadapt.Pending {
 		qp.cancelReservation()
-		return cmp.Or(r.session.Err(), ddpadapt.ErrState)
+		return cmp.Or(r.session.Err(), llp.ErrState)
 	}
 	qp.chargedOctets = qp.heldOctets()
 	r.p.chargedOctets += qp.chargedOctets
@@ -210,7 +211,7 @@ func (r *Request) countRejection(err error) error {
 
 // RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1). It says what would have been
 // acceptable, such as the ORD needed here when the peer's IRD was less. It fails with
-// ddpadapt.ErrState for a peer that does not negotiate.
+// llp.ErrState for a peer that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
 	_, now := r.p.conn.Upper().Lock()
 	defer r.p.conn.Upper().Unlock()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
@@ -65,7 +66,7 @@ const requestOctets = int(unsafe.Sizeof(Request{})) + 128
 // Held returns the octets of memory that the peer makes this side hold. Owner only.
 func (p *peer) Held() int {
 	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.chargedOctets +
-		p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData)
+		p.Mux.Pending()*(requestOctets+llp.MaxPrivateData)
 }
 
 // lockAssoc takes the association lock.

@@ -342,10 +342,10 @@ func (q *QP) InProcess() int {
 
 // Connect asks the peer at remote (address and SCTP port) for a session, with private data of at
 // most 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A
-// refusal is a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError.
+// refusal is a *llp.RejectedError, whatever fails below a *sctp.DialError.
 //
 // When QPConfig asks to negotiate, private data is 508 octets at most. A setup that the ends cannot
-// agree on fails with ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
+// agree on fails with llp.ErrInsufficientIRD or llp.ErrNoRTR.
 func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
 	if err := checkPrivateData(private, q.wantsNegotiation()); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -70,10 +70,10 @@ func TestPrivateDataBothWays(t *testing.T) {
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
 	asked, answer := fill(make([]byte, 512), 1), fill(make([]byte, 512), 2)
 	check.Fails(a.qp.Connect(must.Ended(), x.addr, make([]byte, 513)))(t, "513 octets in Connect",
-		ddpadapt.ErrPrivateDataTooLong)
+		llp.ErrPrivateDataTooLong)
 	got, err := x.connect(a.qp, asked, func(req *Request) error {
 		check.Slice(t, "the request's private data", req.PrivateData(), asked)
-		check.Error(t, "513 octets in Accept", req.Accept(b.qp, make([]byte, 513)), ddpadapt.ErrPrivateDataTooLong)
+		check.Error(t, "513 octets in Accept", req.Accept(b.qp, make([]byte, 513)), llp.ErrPrivateDataTooLong)
 		return req.Accept(b.qp, answer)
 	})
 	check.That(t, err == nil && bytes.Equal(got, answer), "answer of %d octets, %v", len(got), err)
@@ -83,7 +83,7 @@ func TestRejection(t *testing.T) {
 	x := newLab(t, nil)
 	qp := newSide(t, x.a, nil, nil).qp
 	_, err := x.connect(qp, nil, func(r *Request) error { return r.Reject([]byte("not today")) })
-	var rejected *ddpadapt.RejectedError
+	var rejected *llp.RejectedError
 	check.That(t, errors.As(err, &rejected) && errors.Is(qp.Err(), err) && string(rejected.Private) == "not today" &&
 		errors.Is(err, syscall.ECONNREFUSED),
 		"error %v, want the rejection with its private data", err)

@@ -3,6 +3,7 @@ package rdma
 import (
 	"errors"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -20,18 +21,18 @@ import (
 //
 //	func (own Setup) Answer(asked Setup) (reply Setup)
 //	func (own Setup) Conclude(reply Setup) (ord uint16, first RTR, err error)
-type Setup = ddpadapt.Setup
+type Setup = llp.Setup
 
 // NotNegotiated in place of an IRD or ORD of a Setup leaves it to the programs.
-const NotNegotiated = ddpadapt.NotNegotiated
+const NotNegotiated = llp.NotNegotiated
 
 // wantsNegotiation: enhanced setup is only for a QP that wants something of it (RFC 6581 section
 // 10).
 func (q *QP) wantsNegotiation() bool { return q.negotiate || q.peerToPeer }
 
 func checkPrivateData(private []byte, enhanced bool) error {
-	if len(private) > ddpadapt.MaxPrivateData || enhanced && len(private) > ddpadapt.MaxEnhancedPrivateData {
-		return ddpadapt.ErrPrivateDataTooLong
+	if len(private) > llp.MaxPrivateData || enhanced && len(private) > llp.MaxEnhancedPrivateData {
+		return llp.ErrPrivateDataTooLong
 	}
 	return nil
 }
@@ -42,9 +43,9 @@ func (q *QP) setupOffer() Setup {
 	if q.negotiate {
 		s.IRD, s.ORD = uint16(q.core.IRD()), uint16(q.core.ORD())
 	}
-	s.RTR = ddpadapt.RTRSend | ddpadapt.RTRWrite
+	s.RTR = llp.RTRSend | llp.RTRWrite
 	if q.core.ORD() > 0 {
-		s.RTR |= ddpadapt.RTRRead
+		s.RTR |= llp.RTRRead
 	}
 	return s
 }
@@ -52,9 +53,9 @@ func (q *QP) setupOffer() Setup {
 // setupAnswer is what Accept replies to a peer that negotiates. A Send as indication would take a
 // receive of the program, which knows nothing of it.
 func (q *QP) setupAnswer(asked Setup) Setup {
-	own := Setup{IRD: uint16(q.core.IRD()), ORD: uint16(q.core.ORD()), RTR: ddpadapt.RTRWrite}
+	own := Setup{IRD: uint16(q.core.IRD()), ORD: uint16(q.core.ORD()), RTR: llp.RTRWrite}
 	if own.IRD > 0 {
-		own.RTR |= ddpadapt.RTRRead
+		own.RTR |= llp.RTRRead
 	}
 	return own.Answer(asked)
 }
@@ -83,9 +84,9 @@ func (q *QP) applySetup(reply Setup) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ddpadapt.ErrInsufficientIRD):
+	case errors.Is(err, llp.ErrInsufficientIRD):
 		q.core.Refuse(rdmap.CodeInsufficientIRD, err)
-	case errors.Is(err, ddpadapt.ErrNoRTR):
+	case errors.Is(err, llp.ErrNoRTR):
 		q.core.Refuse(rdmap.CodeNoRTR, err)
 	default:
 		q.core.Refuse(rdmap.CodeSetupLocal, err)
@@ -94,9 +95,9 @@ func (q *QP) applySetup(reply Setup) error {
 }
 
 var rtrOpcodes = [...]rdmap.WROpcode{
-	ddpadapt.RTRSend:  rdmap.WRSend,
-	ddpadapt.RTRWrite: rdmap.WRWrite,
-	ddpadapt.RTRRead:  rdmap.WRRead,
+	llp.RTRSend:  rdmap.WRSend,
+	llp.RTRWrite: rdmap.WRWrite,
+	llp.RTRRead:  rdmap.WRRead,
 }
 
 // IRD returns how many RDMA Reads and atomics the peer may have outstanding here (RFC 5040 section

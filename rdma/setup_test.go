@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -50,11 +51,11 @@ func TestNegotiatedDepths(t *testing.T) {
 		// when only the model is asked for.
 		{"peer to peer alone", depths(4, 30, false, true), depths(5, 40, false, false), 30, 40, true,
 			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true,
-				RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
-			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}},
+				RTR: llp.RTRSend | llp.RTRWrite | llp.RTRRead},
+			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: llp.RTRWrite | llp.RTRRead}},
 		{"peer to peer without reads", depths(4, -1, true, true), depths(-1, 4, false, false), 0, 4, true,
-			Setup{IRD: 4, ORD: 0, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite},
-			Setup{IRD: 0, ORD: 4, PeerToPeer: true, RTR: ddpadapt.RTRWrite}},
+			Setup{IRD: 4, ORD: 0, PeerToPeer: true, RTR: llp.RTRSend | llp.RTRWrite},
+			Setup{IRD: 0, ORD: 4, PeerToPeer: true, RTR: llp.RTRWrite}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a, b := must.Two(newLab(t, nil).negotiate(row.a, row.b))(t)
@@ -98,9 +99,9 @@ func TestNegotiationFails(t *testing.T) {
 		code  uint8
 	}{
 		// req 6581-9.1-10, 6581-9.1-7, 6581-8-1, 6581-8-2
-		{"the peer wants more than was offered", depths(4, 4, true, false), Setup{IRD: 9, ORD: 5}, ddpadapt.ErrInsufficientIRD, rdmap.CodeInsufficientIRD},
+		{"the peer wants more than was offered", depths(4, 4, true, false), Setup{IRD: 9, ORD: 5}, llp.ErrInsufficientIRD, rdmap.CodeInsufficientIRD},
 		// req 6581-9.2-9
-		{"the peer takes an indication that cannot be given", depths(4, -1, true, true), Setup{RTR: ddpadapt.RTRRead}, ddpadapt.ErrNoRTR, rdmap.CodeNoRTR},
+		{"the peer takes an indication that cannot be given", depths(4, -1, true, true), Setup{RTR: llp.RTRRead}, llp.ErrNoRTR, rdmap.CodeNoRTR},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newLab(t, nil)
@@ -128,12 +129,12 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 		s, _ := r.Setup()
 		return r.RejectSetup(Setup{IRD: s.ORD, ORD: 32}, []byte("more"))
 	})
-	var re *ddpadapt.RejectedError
+	var re *llp.RejectedError
 	check.That(t, errors.As(err, &re) && re.Setup != nil && *re.Setup == (Setup{IRD: 7, ORD: 32}) &&
 		string(re.Private) == "more",
 		"error %v", err)
 	_, err = x.connect(newSide(t, x.a, nil, nil).qp, nil, func(r *Request) error {
-		check.Error(t, "RejectSetup of a plain request", r.RejectSetup(Setup{}, nil), ddpadapt.ErrState)
+		check.Error(t, "RejectSetup of a plain request", r.RejectSetup(Setup{}, nil), llp.ErrState)
 		return r.Reject(nil)
 	})
 	check.That(t, errors.As(err, &re) && re.Setup == nil, "error %v", err)
@@ -159,11 +160,11 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 	// req 6581-7-6
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, depths(4, 4, true, false)), newSide(t, x.b, nil, nil)
-	big := make([]byte, ddpadapt.MaxEnhancedPrivateData+1)
-	check.Fails(a.qp.Connect(ctx(t), x.addr, big))(t, "509 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
+	big := make([]byte, llp.MaxEnhancedPrivateData+1)
+	check.Fails(a.qp.Connect(ctx(t), x.addr, big))(t, "509 octets in Connect", llp.ErrPrivateDataTooLong)
 	got, err := x.connect(a.qp, big[1:], func(req *Request) error {
 		check.Equal(t, "octets of private data", len(req.PrivateData()), len(big)-1)
-		check.Error(t, "509 octets in Accept", req.Accept(b.qp, big), ddpadapt.ErrPrivateDataTooLong)
+		check.Error(t, "509 octets in Accept", req.Accept(b.qp, big), llp.ErrPrivateDataTooLong)
 		return req.Accept(b.qp, big[1:])
 	})
 	check.That(t, err == nil && len(got) == len(big)-1, "answer of %d octets, %v", len(got), err)
@@ -224,7 +225,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	check.That(t, p.chargedOctets == late.chargedOctets+b.qp.chargedOctets && late.chargedOctets == late.heldOctets(),
 		"%d octets are charged for two QPs of %d and %d", p.chargedOctets, late.chargedOctets, b.qp.chargedOctets)
 	late.unlockCore(p)
-	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), ddpadapt.ErrState)
+	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), llp.ErrState)
 	req, end = ask(false)
 	check.Equal(t, "Accept by a QP that is connected", req.Accept(late, nil), ErrInUse)
 	check.That(t, x.l.offerRequest(req), "there is no place") // as if nobody had taken it
@@ -310,7 +311,7 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	must.OK(t, err)
 	select {
 	case <-second.qp.setupDone:
-		check.That(t, errors.As(second.qp.setupErr, new(*ddpadapt.TerminatedError)) &&
+		check.That(t, errors.As(second.qp.setupErr, new(*llp.TerminatedError)) &&
 			errors.Is(second.qp.Err(), second.qp.setupErr), "%v, then %v", second.qp.setupErr, second.qp.Err())
 	case <-ctx(t).Done():
 		t.Error("no answer")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -158,7 +158,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"Faults.Setup": func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			a, b := newSide(t, x.a, nil, depths(4, 4, true, false)), newSide(t, x.b, nil, nil)
-			must.Fails(x.connect(a.qp, nil, b.demands(Setup{IRD: 9, ORD: 5})))(t, "error", ddpadapt.ErrInsufficientIRD)
+			must.Fails(x.connect(a.qp, nil, b.demands(Setup{IRD: 9, ORD: 5})))(t, "error", llp.ErrInsufficientIRD)
 			return x.a
 		},
 		"Faults.Other": func(t *testing.T) *Device { // nothing sends one

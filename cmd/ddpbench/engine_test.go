@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
@@ -113,7 +113,7 @@ func TestServerRefuses(t *testing.T) {
 	refused := func(t *testing.T, h hello, want string) {
 		t.Helper()
 		_, err := connect(t, h)
-		var rejected *ddpadapt.RejectedError
+		var rejected *llp.RejectedError
 		check.That(t, errors.As(err, &rejected) && strings.Contains(cli.Explain(err), want), "got %v, want %q", err,
 			want)
 	}

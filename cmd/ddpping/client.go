@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -313,7 +313,7 @@ func (c *client) tryConnect(done chan<- attemptResult) {
 // handleAttempt takes the result of an attempt. A refusal by the server's program ends everything,
 // unless it accepted us before.
 func (c *client) handleAttempt(t attemptResult) error {
-	var rejected *ddpadapt.RejectedError
+	var rejected *llp.RejectedError
 	var foreign *sctp.AdaptationError
 	switch {
 	case c.runCtx.Err() != nil:

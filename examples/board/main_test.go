@@ -9,7 +9,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -39,7 +39,7 @@ func TestBoardOutlivesTooManyClients(t *testing.T) {
 	for range clients {
 		must.OK(t, connect())
 	}
-	var rejected *ddpadapt.RejectedError
+	var rejected *llp.RejectedError
 	must.That(t, errors.As(connect(), &rejected), "a client too many is not refused")
 	must.OK(t, held[0].Disconnect(ctx))
 	var out bytes.Buffer

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/cli/flagtest"
 	"github.com/rddp-go/rddp/internal/test/check"
@@ -89,7 +89,7 @@ func TestRefusedCopyIsToldOfTheShare(t *testing.T) {
 	b := newBench(t, "mem")
 	b.s.disk.space = func(*os.Root) (uint64, uint64, bool) { return 2000 - b.s.disk.all, 0, true }
 	held := b.newHostile(offer{900, "held"})
-	var rejected *ddpadapt.RejectedError
+	var rejected *llp.RejectedError
 	err := b.sendFile("f", contentOf(101))
 	must.That(t, errors.As(err, &rejected), "a second copy: %v", err)
 	check.That(t, strings.Contains(string(rejected.Private), "the copies of one client may reserve 50 %"),

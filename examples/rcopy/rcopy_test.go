@@ -18,7 +18,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -484,7 +484,7 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 			e := must.Get(newEnd(b.client, 1))(t)
 			defer e.close()
 			_, err := e.qp.Connect(b.ctx, b.addr, test.private)
-			var rejected *ddpadapt.RejectedError
+			var rejected *llp.RejectedError
 			check.That(t, errors.As(err, &rejected) && strings.Contains(string(rejected.Private), test.heard),
 				"the answer is %v, want a refusal with %q", err, test.heard)
 		})
@@ -507,7 +507,7 @@ func TestTooManyCopies(t *testing.T) {
 	for range maxCopies / 2 {
 		held = append(held, b.newHostile(offer{10, "held"}))
 	}
-	var rejected *ddpadapt.RejectedError
+	var rejected *llp.RejectedError
 	err := b.sendFile("f", contentOf(10))
 	check.That(t, errors.As(err, &rejected), "the answer is %v, want a refusal", err)
 	for _, c := range held {

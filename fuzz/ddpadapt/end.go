@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -168,8 +169,8 @@ func (e *end) openSession(stream int) {
 }
 
 // setupFrom makes one of the many Setups.
-func setupFrom(b byte) ddpadapt.Setup {
-	return ddpadapt.Setup{IRD: uint16(b) << 6, ORD: uint16(b), PeerToPeer: b&1 != 0, RTR: ddpadapt.RTR(b & 7)}
+func setupFrom(b byte) llp.Setup {
+	return llp.Setup{IRD: uint16(b) << 6, ORD: uint16(b), PeerToPeer: b&1 != 0, RTR: llp.RTR(b & 7)}
 }
 
 // doUserCall does what a user can do with one of its sessions.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/test/fuzzinput"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -127,7 +128,7 @@ func FuzzConforming(f *testing.F) {
 				for _, u := range e.users {
 					if s := u.session; s != nil && s.State() == ddpadapt.Pending {
 						s.Reject(0, nil)
-					} else if s != nil && s.Terminate(0) == ddpadapt.ErrState {
+					} else if s != nil && s.Terminate(0) == llp.ErrState {
 						s.Abort()
 					}
 				}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -40,7 +40,7 @@ func explainError(err error) string {
 		mtu      *rawio.MTUError
 		usage    *UsageError
 		adapt    *assoc.AdaptationError
-		rejected *ddpadapt.RejectedError
+		rejected *llp.RejectedError
 		aborted  *assoc.AbortError
 		session  *SessionError
 		local    *assoc.RefusedError

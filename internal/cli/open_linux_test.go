@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -252,7 +252,7 @@ func TestErrorsAreExplained(t *testing.T) {
 		{context.DeadlineExceeded, "no answer: check the address, that"}, {assoc.ErrInitTimeout, "no answer: check the address, that"},
 		{rawio.ErrPortInUse, "the SCTP port is in use"}, {syscall.EADDRINUSE, "the UDP port is in use"}, {syscall.EADDRNOTAVAIL, "this host does not have the address"},
 		{&assoc.AdaptationError{Absent: true}, (&assoc.AdaptationError{Absent: true}).Error() + ": is something else"},
-		{&ddpadapt.RejectedError{Private: []byte("no\x1b")}, "the server refused: no\uFFFD"},
+		{&llp.RejectedError{Private: []byte("no\x1b")}, "the server refused: no\uFFFD"},
 		{assoc.ErrProtoUnreachable, "the host is up but nothing there speaks SCTP"},
 		{&assoc.AbortError{ByPeer: true}, "the host is up but refused the association"}, {&assoc.AbortError{}, (&assoc.AbortError{}).Error()},
 		{&rawio.UnsupportedError{}, (&rawio.UnsupportedError{}).Error() + " (--link udp)"}, {io.EOF, "EOF"},

@@ -29,9 +29,9 @@ var ends = []struct {
 		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",
 	}},
 	{"ddpadapt", `\.(?:endSession|endRefused|endAll|endWithAssoc)\(([\w.]+)`, map[string]string{
-		"Abort: nil": "nil", "terminateForFault: err": "[TerminatedError] with a [SequenceError]",
-		"receiveTerminate: err": "[TerminatedError] with ByPeer",
-		"receiveAnswer: err":    "[RejectedError]", "receiveAfterEnd: s.err": "nil",
+		"Abort: nil": "nil", "terminateForFault: err": "[llp.TerminatedError] with a [SequenceError]",
+		"receiveTerminate: err": "[llp.TerminatedError] with ByPeer",
+		"receiveAnswer: err":    "[llp.RejectedError]", "receiveAfterEnd: s.err": "nil",
 		"startIncarnation: ErrRestarted": "[ErrRestarted]",
 		"HandleEvent: e.Err":             "the error that the association ended by",
 		"endAll: err":                    "the error that the association ended by",
@@ -39,10 +39,10 @@ var ends = []struct {
 	{"rdma", `\.(?:abortSession|finishSetup|finishSession|Refuse)\((?:rdmap\.\w+, )?([\w.]+)`, map[string]string{
 		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]",
 		"Close: net.ErrClosed":       "[net.ErrClosed]",
-		"handleSessionEvent: ev.Err": "[ddpadapt.RejectedError]", "handleSessionEvent: nil": "nil",
-		"handleTerminated: ev.Err": "[ddpadapt.TerminatedError]",
-		"handleAccepted: err":      "[ddpadapt.ErrNoRTR]", "Accept: err": "[ddpadapt.ErrInsufficientIRD]",
-		"applySetup: err": "[ddpadapt.ErrInsufficientIRD]",
+		"handleSessionEvent: ev.Err": "[llp.RejectedError]", "handleSessionEvent: nil": "nil",
+		"handleTerminated: ev.Err": "[llp.TerminatedError]",
+		"handleAccepted: err":      "[llp.ErrNoRTR]", "Accept: err": "[llp.ErrInsufficientIRD]",
+		"applySetup: err": "[llp.ErrInsufficientIRD]",
 	}},
 	{"rdma/rdmap", `\.failWithoutTerminate\(&StreamError\{.*: ([\w.]+)`, map[string]string{
 		"Fatal: e.Cause": "error of the session", "PeerClosed: ErrPeerClosed": "[rdmap.ErrPeerClosed]",

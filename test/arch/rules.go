@@ -19,7 +19,7 @@ const module = "github.com/rddp-go/rddp/"
 
 // sansIO lists the packages that never touch the world.
 var sansIO = []string{
-	"ddp", "ddpadapt", "internal/sparse", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
+	"ddp", "ddp/llp", "ddpadapt", "internal/sparse", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
 	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/wire", "sctp/internal/*",
 }
 
@@ -37,7 +37,7 @@ var layers = [][]string{
 	{"compat"},
 	{"rdma", "rdma/rdmap"},
 	{"ddpadapt"},
-	{"ddp"},
+	{"ddp", "ddp/llp"},
 	{"sctp/qlog"},
 	{"sctp"},
 	{"sctp/endpoint"},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -37,12 +37,12 @@ func controlMessage(fn byte, private []byte) message {
 		numbers: map[string]uint64{"rddp.function": uint64(fn), "rddp.private.length": uint64(len(private))}}
 }
 
-func enhancedControl(fn byte, s ddpadapt.Setup, private []byte) message {
+func enhancedControl(fn byte, s llp.Setup, private []byte) message {
 	m := controlMessage(fn, private)
-	bit := func(rtr ddpadapt.RTR) uint64 { return boolToInt(s.RTR&rtr != 0) }
+	bit := func(rtr llp.RTR) uint64 { return boolToInt(s.RTR&rtr != 0) }
 	for name, v := range map[string]uint64{
 		"ird": uint64(s.IRD), "ord": uint64(s.ORD), "a": boolToInt(s.PeerToPeer),
-		"b": bit(ddpadapt.RTRSend), "c": bit(ddpadapt.RTRWrite), "d": bit(ddpadapt.RTRRead),
+		"b": bit(llp.RTRSend), "c": bit(llp.RTRWrite), "d": bit(llp.RTRRead),
 	} {
 		m.numbers["rddp.enhanced."+name] = v
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/rawio/pcap"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/rdma"
@@ -327,9 +327,9 @@ func (s *stage) playNegotiated() error {
 		return err
 	}
 	s.scenes = append(s.scenes, scene{name,
-		[]message{enhancedControl(fnEnhancedInitiate, ddpadapt.Setup{IRD: 5, ORD: 9}, []byte(name)),
+		[]message{enhancedControl(fnEnhancedInitiate, llp.Setup{IRD: 5, ORD: 9}, []byte(name)),
 			controlMessage(fnTerminate, nil)},
-		[]message{enhancedControl(fnEnhancedAccept, ddpadapt.Setup{IRD: 7, ORD: 5}, privatePattern(508)),
+		[]message{enhancedControl(fnEnhancedAccept, llp.Setup{IRD: 7, ORD: 5}, privatePattern(508)),
 			controlMessage(fnTerminate, nil)}})
 	return nil
 }
@@ -345,17 +345,17 @@ func (s *stage) peerToPeer() error {
 	if err := a.qp.Disconnect(s.ctx); err != nil {
 		return err
 	}
-	const all = ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead
+	const all = llp.RTRSend | llp.RTRWrite | llp.RTRRead
 	s.scenes = append(s.scenes, scene{name,
 		[]message{
-			enhancedControl(fnEnhancedInitiate, ddpadapt.Setup{IRD: 1, ORD: 2, PeerToPeer: true, RTR: all},
+			enhancedControl(fnEnhancedInitiate, llp.Setup{IRD: 1, ORD: 2, PeerToPeer: true, RTR: all},
 				[]byte(name)),
 			writeMessage(0, 0, nil),
 			controlMessage(fnTerminate, nil),
 		},
 		[]message{
-			enhancedControl(fnEnhancedAccept, ddpadapt.Setup{IRD: 3, ORD: 1, PeerToPeer: true,
-				RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}, nil),
+			enhancedControl(fnEnhancedAccept, llp.Setup{IRD: 3, ORD: 1, PeerToPeer: true,
+				RTR: llp.RTRWrite | llp.RTRRead}, nil),
 			controlMessage(fnTerminate, nil),
 		}})
 	return nil
@@ -369,13 +369,13 @@ func (s *stage) refusedNegotiated() error {
 	if err != nil {
 		return err
 	}
-	offer := ddpadapt.Setup{IRD: 100, ORD: 200, RTR: ddpadapt.RTRWrite}
+	offer := llp.Setup{IRD: 100, ORD: 200, RTR: llp.RTRWrite}
 	if _, err := s.connectEnds(a, name,
 		func(r *rdma.Request) error { return r.RejectSetup(offer, []byte("more, please")) }); err == nil {
 		return fmt.Errorf("%s: the session was accepted", name)
 	}
 	s.scenes = append(s.scenes, scene{name,
-		[]message{enhancedControl(fnEnhancedInitiate, ddpadapt.Setup{IRD: 2, ORD: 2}, []byte(name))},
-		[]message{enhancedControl(fnEnhancedReject, ddpadapt.Setup{IRD: 100, ORD: 200}, []byte("more, please"))}})
+		[]message{enhancedControl(fnEnhancedInitiate, llp.Setup{IRD: 2, ORD: 2}, []byte(name))},
+		[]message{enhancedControl(fnEnhancedReject, llp.Setup{IRD: 100, ORD: 200}, []byte("more, please"))}})
 	return nil
 }

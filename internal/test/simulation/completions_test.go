@@ -3,6 +3,7 @@ package simulation
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -11,7 +12,7 @@ import (
 // A graceful end promises that what was posted is carried out, unless the session fails for want of
 // room before that: then its requests complete in error on either side (RFC 5041 section 6.2.2).
 func TestGracefulEndThatWantsForRoom(t *testing.T) {
-	room := &ddpadapt.TerminatedError{Cause: &ddpadapt.SequenceError{Fault: ddpadapt.FaultWindowSSN}}
+	room := &llp.TerminatedError{Cause: &ddpadapt.SequenceError{Fault: ddpadapt.FaultWindowSSN}}
 	for _, c := range []struct {
 		name       string
 		side       int // which fails; 0 has asked for the end

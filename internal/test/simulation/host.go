@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -189,7 +190,7 @@ type qp struct {
 
 	onSent, onReceived func(rdmap.WC)
 	onFailed           func(*rdmap.StreamError)
-	onIndicate         func(ddpadapt.RTR)
+	onIndicate         func(llp.RTR)
 }
 
 func (h *Host) newQP(send, recv int, ird, ord int) *qp {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -10,21 +11,21 @@ import (
 // negotiated from what each end has (RFC 6581).
 type sessionSetup struct {
 	enhanced   bool
-	asked, own ddpadapt.Setup // of the initiator; of the responder
+	asked, own llp.Setup // of the initiator; of the responder
 }
 
 func (w *World) newSetup() sessionSetup {
 	depth := func() uint16 { return uint16(w.rand.IntN(7)) }
 	if w.rand.IntN(2) == 0 {
 		n := 1 + depth()
-		return sessionSetup{asked: ddpadapt.Setup{IRD: n, ORD: n}, own: ddpadapt.Setup{IRD: n, ORD: n}}
+		return sessionSetup{asked: llp.Setup{IRD: n, ORD: n}, own: llp.Setup{IRD: n, ORD: n}}
 	}
 	s := sessionSetup{enhanced: true,
-		asked: ddpadapt.Setup{IRD: depth(), ORD: depth(), RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
-		own:   ddpadapt.Setup{IRD: depth(), ORD: depth(), RTR: ddpadapt.RTR(1 + w.rand.IntN(7))}}
+		asked: llp.Setup{IRD: depth(), ORD: depth(), RTR: llp.RTRSend | llp.RTRWrite | llp.RTRRead},
+		own:   llp.Setup{IRD: depth(), ORD: depth(), RTR: llp.RTR(1 + w.rand.IntN(7))}}
 	s.asked.PeerToPeer = w.rand.IntN(2) == 0
-	if s.own.RTR == ddpadapt.RTRRead && (s.asked.ORD == 0 || s.own.IRD == 0) {
-		s.own.RTR = ddpadapt.RTRSend // an indication that can be given
+	if s.own.RTR == llp.RTRRead && (s.asked.ORD == 0 || s.own.IRD == 0) {
+		s.own.RTR = llp.RTRSend // an indication that can be given
 	}
 	return s
 }
@@ -62,7 +63,7 @@ func (q *qp) sessionInitiated(now rawio.Time, ev ddpadapt.Event) {
 }
 
 // seenByResponder is what the responder sees of what was asked.
-func (s *sessionSetup) seenByResponder() ddpadapt.Setup {
+func (s *sessionSetup) seenByResponder() llp.Setup {
 	seen := s.asked
 	if !seen.PeerToPeer {
 		seen.RTR = 0
@@ -93,8 +94,8 @@ func (q *qp) sessionAccepted(ev ddpadapt.Event) {
 		q.core.Start()
 	default:
 		q.onIndicate(first)
-		err = q.core.StartRTR(map[ddpadapt.RTR]rdmap.WROpcode{ddpadapt.RTRSend: rdmap.WRSend,
-			ddpadapt.RTRWrite: rdmap.WRWrite, ddpadapt.RTRRead: rdmap.WRRead}[first])
+		err = q.core.StartRTR(map[llp.RTR]rdmap.WROpcode{llp.RTRSend: rdmap.WRSend,
+			llp.RTRWrite: rdmap.WRWrite, llp.RTRRead: rdmap.WRRead}[first])
 	}
 	if err != nil || (first != 0) != q.setup.asked.PeerToPeer {
 		q.h.w.failf("%s: %+v answered by %+v: first %d, %v", q.h.name, q.setup.asked, *ev.Setup, first, err)
@@ -103,8 +104,8 @@ func (q *qp) sessionAccepted(ev ddpadapt.Event) {
 
 // expectIndication expects the effect of a Ready to Receive indication at the peer: a Send takes a
 // receive.
-func (l *workload) expectIndication(first ddpadapt.RTR) {
-	if first == ddpadapt.RTRSend && l.peer.credits > 0 { // unless the peer has ended the session meanwhile
+func (l *workload) expectIndication(first llp.RTR) {
+	if first == llp.RTRSend && l.peer.credits > 0 { // unless the peer has ended the session meanwhile
 		l.expectMessage(new(message))
 	}
 }

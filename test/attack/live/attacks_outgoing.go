@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -279,7 +280,7 @@ func malformedBehindTerminate(_ *attackEnv, p *peer, i int) error {
 		return err
 	}
 	if err := s.sendDDP(s.stream, ddpadapt.PPIDControl,
-		forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))); err != nil {
+		forge.Control(0, forge.Initiate, make([]byte, llp.MaxPrivateData+1))); err != nil {
 		return err
 	}
 	p.silent = false

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -166,12 +167,12 @@ func sessionAttacks() []attack {
 		{name: "Initiates with the most private data, and then nothing", rfc: "5043 5.2.3", must: []string{"Accept"},
 			may: usual,
 			start: sendControl(func(_ int) []byte {
-				return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData))
+				return forge.Control(0, forge.Initiate, make([]byte, llp.MaxPrivateData))
 			})},
 		{name: "Initiates that are malformed, and refusals that are not acknowledged", rfc: "5043 5.2.3, 6.4",
 			must: []string{"session Terminate"}, may: usual,
 			start: sendControl(func(int) []byte {
-				return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))
+				return forge.Control(0, forge.Initiate, make([]byte, llp.MaxPrivateData+1))
 			})},
 		{name: "Terminates of no session", rfc: "5043 6.4", may: usual,
 			start: sendControl(func(int) []byte { return forge.Control(0, forge.Terminate, nil) })},

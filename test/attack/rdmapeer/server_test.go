@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/rdma"
@@ -56,7 +57,7 @@ func TestHostileServer(t *testing.T) {
 		// req 6581-9.1-10, 6581-8-1, 6581-8-2, 6581-12-1
 		{name: "a server that wants to read more at a time than it was offered is refused",
 			qp: negotiate, do: func(x *target) { x.sendControl(fnEnhancedAccept, setup32(1, 16382)) },
-			want: is(ddpadapt.ErrInsufficientIRD)},
+			want: is(llp.ErrInsufficientIRD)},
 		{name: "a Terminate in place of the answer is a refusal",
 			do: controlMessage(fnTerminate, 0), want: is(syscall.ECONNRESET)},
 		{name: "a Reject is a refusal",

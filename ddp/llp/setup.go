@@ -1,24 +1,23 @@
-package ddpadapt
+package llp
 
-import (
-	"encoding/binary"
-	"errors"
-)
+import "encoding/binary"
 
-// Enhanced session setup (RFC 6581): Initiate, Accept and Reject with 4 octets of connection data
-// ahead of the private data. By these the two ends agree on how many RDMA Reads may be pending each
-// way.
+// Enhanced setup (RFC 6581): 4 octets of connection data stand ahead of the private data. By these
+// the two ends agree on how many RDMA Reads may be pending each way.
 
 const (
+	// MaxPrivateData is the most private data that a request or its answer carries (RFC 5043
+	// section 5.2.3, RFC 5044 section 7.1.1).
+	MaxPrivateData = 512
 	// MaxDepth is the largest IRD or ORD that a Setup can carry (section 9).
 	MaxDepth = 0x3FFE
 	// NotNegotiated in place of an IRD or ORD leaves it to the upper layer (section 9.1).
 	NotNegotiated = 0x3FFF
+	// SetupLen is the length of the connection data in octets.
+	SetupLen = 4
 	// MaxEnhancedPrivateData is the most private data of an enhanced message: the connection data
 	// counts (section 7).
-	MaxEnhancedPrivateData = MaxPrivateData - setupLen
-
-	setupLen = 4
+	MaxEnhancedPrivateData = MaxPrivateData - SetupLen
 )
 
 // RTR is a set of Ready to Receive indications. The initiator sends one first in the peer-to-peer
@@ -31,6 +30,9 @@ const (
 	RTRWrite                 // RDMA Write: any DDP stream can take it
 	RTRRead                  // RDMA Read: needs an IRD of 1
 )
+
+// LeftToULP leaves both depths to the upper layer.
+var LeftToULP = Setup{IRD: NotNegotiated, ORD: NotNegotiated}
 
 // Setup is the connection data of an enhanced message (section 9). From this side it is a request
 // or a commitment, see Setup.Answer. Each depth is at most MaxDepth, or NotNegotiated.
@@ -75,9 +77,8 @@ func (s Setup) encodeWord() uint32 {
 	return w
 }
 
-// parseSetup decodes the word that private data of an enhanced message begins with. B, C and D are
-// ignored when A is 0.
-func parseSetup(w uint32) Setup {
+// parseWord decodes connection data. B, C and D are ignored when A is 0.
+func parseWord(w uint32) Setup {
 	s := Setup{IRD: uint16(w >> shiftIRD & maskDepth), ORD: uint16(w & maskDepth), PeerToPeer: w&bitA != 0}
 	for _, f := range rtrBits {
 		if s.PeerToPeer && w&f.bit != 0 {
@@ -87,23 +88,27 @@ func parseSetup(w uint32) Setup {
 	return s
 }
 
-// prependTo returns the private data of an enhanced message.
-func (s Setup) prependTo(private []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(make([]byte, 0, setupLen+len(private)), s.encodeWord()), private...)
+// JoinSetup returns the private data of an enhanced message: s, and then the upper layer's.
+func JoinSetup(s Setup, private []byte) []byte {
+	return append(AppendSetup(make([]byte, 0, SetupLen+len(private)), s), private...)
 }
 
-// splitSetup takes the private data of an enhanced message apart. It returns nil if a Reject has no
-// connection data, which section 7 can be read to allow.
-func splitSetup(b []byte) (*Setup, []byte) {
-	if len(b) < setupLen {
+// AppendSetup appends the connection data to b.
+func AppendSetup(b []byte, s Setup) []byte { return binary.BigEndian.AppendUint32(b, s.encodeWord()) }
+
+// SplitSetup takes the private data of an enhanced message apart. It returns nil if there is no
+// connection data, which section 7 can be read to allow of a Reject.
+func SplitSetup(b []byte) (*Setup, []byte) {
+	if len(b) < SetupLen {
 		return nil, b
 	}
-	s := parseSetup(binary.BigEndian.Uint32(b))
-	return &s, b[setupLen:]
+	s := parseWord(binary.BigEndian.Uint32(b))
+	return &s, b[SetupLen:]
 }
 
-// checkLimits refuses depths that do not fit their field.
-func (s Setup) checkLimits(private []byte) error {
+// CheckSetup refuses depths that do not fit their field (ErrDepth), and private data that is too
+// long to follow them (ErrPrivateDataTooLong).
+func CheckSetup(s Setup, private []byte) error {
 	switch {
 	case s.IRD > NotNegotiated || s.ORD > NotNegotiated:
 		return ErrDepth
@@ -113,8 +118,8 @@ func (s Setup) checkLimits(private []byte) error {
 	return nil
 }
 
-// matchModel gives an answer the connection model that was asked for (section 9.2).
-func (s Setup) matchModel(asked Setup) Setup {
+// MatchModel gives an answer the connection model that was asked for (section 9.2).
+func MatchModel(s, asked Setup) Setup {
 	s.PeerToPeer = asked.PeerToPeer
 	if s.RTR == 0 {
 		s.RTR = RTRWrite
@@ -139,16 +144,8 @@ func (own Setup) Answer(asked Setup) (reply Setup) {
 	if reply.RTR == 0 {
 		reply.RTR = own.RTR // none that was asked for: say what there is
 	}
-	return reply.matchModel(asked)
+	return MatchModel(reply, asked)
 }
-
-// Why an initiator does not go on after an enhanced Accept. The upper layer ends the session by a
-// Terminate message of its own that says so (RFC 6581 section 8).
-var (
-	ErrInsufficientIRD = errors.New("ddpadapt: the peer wants more RDMA Reads pending here than the IRD that it " +
-		"was offered")
-	ErrNoRTR = errors.New("ddpadapt: no Ready to Receive indication that both ends support")
-)
 
 // Conclude is the initiator's part of the negotiation, once the responder has replied to own, the
 // initiator's Setup. It returns the initiator's ORD, NotNegotiated where that stays as it is. It
