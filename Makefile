@@ -17,12 +17,17 @@ export CGO_ENABLED ?= 0
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# cross SYSTEM,PROCESSOR compiles everything, without optimizing, and links the tools.
+define cross
+	GOOS=$(1) GOARCH=$(2) $(GO) list -export -gcflags='all=-N -l' $(ALL) >/dev/null
+	GOOS=$(1) GOARCH=$(2) $(GO) build -gcflags='all=-N -l' -o /dev/null ./cmd/...
+endef
+
 build: ## build everything, and cross-compile for the other systems
-	$(GO) build -o bin/ ./cmd/... ./examples/...
-	GOOS=linux GOARCH=arm64 $(GO) build $(ALL)
-	GOOS=darwin GOARCH=arm64 $(GO) build -gcflags='all=-N -l' $(ALL)
-	GOOS=windows GOARCH=amd64 $(GO) build -gcflags='all=-N -l' $(ALL)
-	$(GO) build -o bin/ ./bench/...
+	$(GO) build -o bin/ ./cmd/... ./examples/... ./bench/...
+	$(call cross,linux,arm64)
+	$(call cross,darwin,arm64)
+	$(call cross,windows,amd64)
 
 check: ## a working day's check, under a minute: build, gofmt, vet, staticcheck, the tests with -short
 	$(GO) build $(ALL)
@@ -31,11 +36,11 @@ check: ## a working day's check, under a minute: build, gofmt, vet, staticcheck,
 	$(GO) tool staticcheck $(ALL)
 	$(GO) test -short $(ALL)
 
-test: ## run all tests, under three minutes
-	$(GO) test $(ALL)
-	$(GO) test ./bench/...
+test: ## run all tests, under three minutes (TEST=flags of go test)
+	$(GO) test $(TEST) $(ALL) ./bench/...
 
 full: ## what does not fit the gate, for hours (root, Debian): all mutants, long worlds, hosts, soak, other architectures, peers
+	$(MAKE) race
 	$(MAKE) arches
 	$(MAKE) worlds
 	$(MAKE) prove PROVETIME=1h
@@ -51,7 +56,9 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) simple
 	$(MAKE) proofs
 	$(MAKE) browser
+	$(MAKE) interop
 	$(MAKE) interop-linux
+	$(MAKE) wan WAN=--short
 
 arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endian, under qemu (root, Debian; ARCHES=--short)
 	GO="$(GO)" test/arches.sh $(ARCHES)
@@ -59,9 +66,9 @@ arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endi
 simple: ## run the tests of sctp with the simple read policy: block, read, handle, send
 	RDDP_READ_POLICY=simple $(GO) test ./sctp
 
-race: ## run all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(ALL)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./bench/...
+race: ## run all tests under the race detector (needs a C compiler; RACE=--short: where goroutines run, with -short)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(if $(filter --short,$(RACE)),-short -vet=off \
+		$$(CGO_ENABLED=0 $(GO) run ./test/goroutines $(ALL) ./bench/...),$(ALL) ./bench/...)
 
 lint: ## gofmt, vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
@@ -147,8 +154,8 @@ aim: ## attack a release of another SCTP stack that has a known fault, and find 
 mutants: ## make small faults one by one and tell which no test notices; SAMPLE=n by machine, SEED=s (root; MUTANTS=flags)
 	@$(GO) run ./test/mutants $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(MUTANTS)
 
-proofs: ## show that each fault which proves a row of conformance is caught by the test that cites it (PROOFS=flags)
-	@$(GO) run ./test/mutants -proofs $(PROOFS)
+proofs: ## show that each fault which proves a row is caught by the test that cites it; SAMPLE=n of them, SEED=s (PROOFS=flags)
+	@$(GO) run ./test/mutants -proofs $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(PROOFS)
 
 browser: ## open the report, the trace and the debug page in Chromium: accessibility, console, requests (root, Debian; SHOTS=directory for screenshots)
 	@test/browser/install.sh

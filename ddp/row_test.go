@@ -217,8 +217,11 @@ func (p *peer) spoilSegments(list [][]byte) [][]byte {
 // What PlaceRow does is what Place and Deliver do for each, one after the other, whatever segments
 // come.
 func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
-	rows, faults, broken := 0, 0, 0
-	for seed := range uint64(600) {
+	rows, faults, broken, seeds := 0, 0, 0, 600
+	if testing.Short() {
+		seeds = 100
+	}
+	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(5041, seed))
 		left := [2]int{rnd.IntN(30), rnd.IntN(12)}
 		one, many := newRowSide(t, left), newRowSide(t, left)
@@ -300,8 +303,8 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 				seed, many.ulp.fault, one.ulp.fault)
 		}
 	}
-	check.That(t, rows > 2000 && faults > 200 && broken > 10, "%d rows, %d faults and %d broken devices only", rows,
-		faults, broken)
+	check.That(t, rows > 3*seeds && faults > seeds/3 && broken > seeds/60,
+		"%d rows, %d faults and %d broken devices only", rows, faults, broken)
 }
 
 // rowLab is a stream that has a region of a thousand octets at 100, and buffers of two hundred.

@@ -229,6 +229,9 @@ func TestMemoryIsAccounted(t *testing.T) {
 			if race.Enabled {
 				times = min(times, 300)
 			}
+			if race.Enabled && testing.Short() {
+				times = min(times, 100)
+			}
 			for i := range times {
 				for _, a := range list {
 					row.do(a, i)

@@ -50,6 +50,9 @@ func BenchmarkIdleAssociation(b *testing.B) {
 
 // An association that is idle takes no more than 4 KiB, each end of it.
 func TestIdleAssociationIsSmall(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory of its own")
+	}
 	each := idleAssociations(t, 4000)
 	check.That(t, each <= 4<<10, "an idle association takes %.0f octets", each)
 }

@@ -95,7 +95,7 @@ func parseFlags() *options {
 	f.DurationVar(&o.bulk, "bulk", 30*time.Second, "a run in bulk")
 	f.DurationVar(&o.time, "time", 10*time.Minute, "a run of transfers takes no longer")
 	f.Uint64Var(&o.seed, "seed", 1, "what is lost")
-	f.BoolVar(&o.short, "short", false, "half a minute on a quiet machine: few cells, wide margins, for the gate")
+	f.BoolVar(&o.short, "short", false, "half a minute on a quiet machine: few cells, wide margins")
 	f.BoolVar(&o.virtual, "virtual", false, "in virtual time, without peers")
 	f.StringVar(&o.tools, "tools", "", "only this: what ddpping and ddpbench of this `directory` print of a "+
 		"road of known delay, rate and loss")

@@ -23,6 +23,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
@@ -144,6 +145,9 @@ func TestDepthOfARig(t *testing.T) {
 // A point takes the time that was asked for, and counts what an association has sent again once,
 // however many QPs it has.
 func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
+	if race.Enabled && testing.Short() {
+		t.Skip("takes a minute under the race detector")
+	}
 	for _, a := range sweepAxes[1:3] {
 		synctest.Test(t, func(t *testing.T) {
 			n, o := simlink.New(1), &options{params: params{duration: 30 * time.Second}}

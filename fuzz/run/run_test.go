@@ -51,10 +51,15 @@ coverage: 81.5% of statements in ./b
 `
 
 func TestReadLog(t *testing.T) {
+	const longer = "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n"
+	const end = "PASS\nok  \texample.org/a\t6.5s\n"
 	for _, row := range []struct {
 		name, log string
 		passed    bool
 	}{
+		{"ran without a measurement of what is covered", head + longer + end + notMeasured, true},
+		{"an input that crashed, and no measurement", head + "--- FAIL: FuzzA (0.02s)\nFAIL\n" + notMeasured, false},
+		{"a log without an end", head + longer, false},
 		{"ran to its end", head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" + tail, true},
 		{"the time was over a moment too early",
 			head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" +
@@ -69,6 +74,9 @@ func TestReadLog(t *testing.T) {
 			r, err := readLog(target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, filepath.Join(dir, "log"))
 			must.That(t, err == nil && r.passed == row.passed, "passed %v, %v", r.passed, err)
 			want := "| `a` FuzzA | 6s | 3,000 | 500 | 7 | 11 | 81.5% of `b` |\n"
+			if strings.HasSuffix(row.log, notMeasured) {
+				want = strings.Replace(want, "81.5%", "?", 1)
+			}
 			check.That(t, !r.passed || strings.Contains(resultTable([]result{r}), want), "table:\n%s",
 				resultTable([]result{r}))
 		})

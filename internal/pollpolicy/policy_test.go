@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -87,6 +88,7 @@ func (r *reader) runBatch(l load) {
 // Each load has one state, whatever came before it: the reader is there within 100 ms, and has not
 // changed its mind more than twice on the way.
 func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
+	race.Alone(t)
 	for _, before := range loads {
 		for _, l := range loads {
 			r := newReader(0)

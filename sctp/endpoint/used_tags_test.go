@@ -8,6 +8,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/endpointtest"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -50,6 +51,7 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 // had to be forgotten, at its own hour or earlier. A peer whose handshake began since gets in at
 // once, and one that is so late by a cookie that it asks for anew (section 5.2.6).
 func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
+	race.Alone(t)
 	b := listening(t)
 	early, unused := b.CookieOf(goodInit) // of a handshake that has not ended
 	b.Now = b.Now.Add(time.Second)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 )
 
 // retired are words that this project once used for things that have a name in the field. Each means
@@ -23,6 +24,7 @@ var retired = []string{
 
 // A word of our own is not used again, in a name, a comment or a document.
 func TestNoRetiredWords(t *testing.T) {
+	race.Alone(t)
 	word := regexp.MustCompile(`(?i)\b(` + strings.Join(retired, "|") + `)\b`)
 	others := regexp.MustCompile(
 		`for who := range|docs/dev/(experiments|scoreboard)\.md$|CHANGELOG\.md$|test/arch/words_test\.go$`)

@@ -89,7 +89,7 @@ func (t *tree) findTests(c command, alternative string) (names []string, err err
 		return nil, err
 	}
 	for dir, funcs := range t.funcs {
-		if !slices.ContainsFunc(c.pkgs, func(p string) bool { return p == dir || matchesDir(p, dir) }) {
+		if !slices.ContainsFunc(c.pkgs, func(p string) bool { return p == dir || t.matchesDir(p, dir) }) {
 			continue
 		}
 		for _, f := range funcs {
@@ -102,10 +102,11 @@ func (t *tree) findTests(c command, alternative string) (names []string, err err
 	return names, nil
 }
 
-// matchesDir says whether a pattern with "..." has a folder.
-func matchesDir(pattern, dir string) bool {
+// matchesDir says whether a pattern with "..." has a folder: those of other modules below it are
+// none of its own.
+func (t *tree) matchesDir(pattern, dir string) bool {
 	above, wide := strings.CutSuffix(pattern, "...")
-	return wide && strings.HasPrefix(dir+"/", above)
+	return wide && strings.HasPrefix(dir+"/", above) && t.moduleOf(dir) == t.moduleOf(path.Clean(above))
 }
 
 // listCommands lists which tests the commands of scripts and documents run.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -102,6 +103,70 @@ scope other a
 test a BenchmarkFast
 test a TestOne
 test a/b TestThree`))
+}
+
+// Every test is run by a target for the gate, or for hours. A package that none names is tried by
+// nobody.
+func TestEveryTestHasItsTarget(t *testing.T) {
+	needMake(t)
+	tree := must.Get(readTree(root))(t)
+	targets := must.Get(tree.listTargets())(t)
+	elsewhere := []string{"compat/free5gc", "compat/ishidawataru"} // modules for themselves: test/compat.sh
+	runs := regexp.MustCompile(`^target (?:test|browser) runs (\d+) of (\S+)$`)
+	ran := make(map[string]string)
+	for _, line := range targets {
+		if m := runs.FindStringSubmatch(line); m != nil {
+			ran[m[2]] = m[1]
+		}
+	}
+	for dir, names := range tree.funcs {
+		names = slices.DeleteFunc(slices.Clone(names), func(s string) bool { return strings.HasPrefix(s, "Benchmark") })
+		if len(names) > 0 && !slices.Contains(elsewhere, dir) {
+			check.Equal(t, "tests of "+dir+" that a target runs", ran[dir], strconv.Itoa(len(names)))
+		}
+	}
+	for _, want := range []string{"target compat starts test/compat.sh", "target proofs starts test/mutants",
+		"target full starts test/random/prove", "target hostile starts test/attack/live"} {
+		check.That(t, slices.Contains(targets, want), "the inventory has no line %q", want)
+	}
+}
+
+// What make would do is read as it says it: variables, other targets, other folders.
+func TestTargetsAreUnderstood(t *testing.T) {
+	needMake(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"Makefile": "GO ?= go\nALL := ./... ./tool/...\n\ntest: ## all\n\t$(GO) test $(ALL)\n\nrace: ## some\n" +
+			"\tCGO_ENABLED=1 $(GO) test -race -run '^TestOne$$' \\\n\t\t./a\n\nfull: ## more\n\t$(MAKE) race\n" +
+			"\tcd other && $(GO) test -count=1 .\n\ttest/more.sh\n\t@$(GO) run ./test/soak -x ./a\n\nfuzz-all:\n\techo\n",
+		"a/a_test.go":     "package a\n\nfunc TestOne(t *testing.T) {}\nfunc TestTwo(t *testing.T) {}\nfunc BenchmarkA(b *testing.B) {}\n",
+		"tool/go.mod":     "module tool\n",
+		"tool/t_test.go":  "package t\n\nfunc ExampleT() {}\n",
+		"other/go.mod":    "module other\n",
+		"other/o_test.go": "package o\n\nfunc FuzzO(f *testing.F) {}\n",
+	} {
+		must.OK(t, os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
+		must.OK(t, runGit(dir, args...))
+	}
+	check.Equal(t, "targets", strings.Join(must.Get(must.Get(readTree(dir))(t).listTargets())(t), "\n"),
+		strings.TrimSpace(`
+target full runs 1 of a
+target full runs 1 of other
+target full starts test/more.sh
+target full starts test/soak
+target race runs 1 of a
+target test runs 1 of tool
+target test runs 2 of a`))
+}
+
+// needMake skips a test where there is no make, but never in the gate.
+func needMake(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("needs make")
+	}
 }
 
 // The output of go test -json has the names of subtests.

@@ -33,7 +33,12 @@ func writeInventory(w io.Writer, root, ran string) error {
 	if err != nil {
 		return err
 	}
-	lines := slices.Concat(t.listTests(), t.listCorpora(), t.listGolden(), cites, t.listFaults(), t.listCommands())
+	targets, err := t.listTargets()
+	if err != nil {
+		return err
+	}
+	lines := slices.Concat(t.listTests(), t.listCorpora(), t.listGolden(), cites, t.listFaults(), t.listCommands(),
+		targets)
 	if ran != "" {
 		names, err := listSubtests(ran)
 		if err != nil {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"go/importer"
+	"go/token"
 	"maps"
 	"path"
 	"slices"
@@ -89,7 +92,8 @@ func TestFaultsApply(t *testing.T) {
 	}
 }
 
-// Every fault compiles: one that does not is noticed by no test.
+// Every fault compiles: one that does not is noticed by no test. All of a package are checked at
+// once; each that this says nothing good of is then checked alone.
 func TestFaultsCompile(t *testing.T) {
 	race.Alone(t)
 	at := make(map[string][]*fault) // by package
@@ -97,7 +101,7 @@ func TestFaultsCompile(t *testing.T) {
 		at[path.Dir(f.file)] = append(at[path.Dir(f.file)], f)
 	}
 	for _, p := range must.Get(checkedOutTree("../..").loadPackages(slices.Sorted(maps.Keys(at))))(t) {
-		for _, f := range at[p.path] {
+		for _, f := range p.doubtfulFaults(at[p.path]) {
 			i := slices.Index(p.names, f.file)
 			must.That(t, i >= 0, "%s is not built here", f.file)
 			texts := slices.Clone(p.texts)
@@ -110,4 +114,56 @@ func TestFaultsCompile(t *testing.T) {
 			}
 		}
 	}
+}
+
+// doubtfulFaults weaves the faults into the package. It returns those that cannot be woven or that
+// no compiler takes, and all of them if it cannot tell.
+func (p *typedPackage) doubtfulFaults(faults []*fault) (doubtful []*fault) {
+	var texts []string
+	for i, name := range p.names {
+		w, err := newWeaver(p.texts[i])
+		if err != nil {
+			return faults
+		}
+		for _, f := range faults {
+			if f.file == name && w.weaveFault(f) != nil {
+				doubtful = append(doubtful, f)
+			}
+		}
+		texts = append(texts, string(w.wovenFile()))
+	}
+	wrong := make(map[string]bool)
+	if p.checkTypes(append(texts, switchFile(p.files[0].Name.Name)), wrong) != nil {
+		return faults
+	}
+	for _, f := range faults {
+		of := func(function string) bool { return strings.HasSuffix(function, fmt.Sprint("_fault", f.number)) }
+		if !slices.Contains(p.names, f.file) || slices.ContainsFunc(slices.Collect(maps.Keys(wrong)), of) {
+			doubtful = append(doubtful, f)
+		}
+	}
+	return doubtful
+}
+
+// Faults that do not compile are told from those that do, woven in beside each other.
+func TestFaultsThatDoNotCompileAreFound(t *testing.T) {
+	p := &typedPackage{path: "a", names: []string{"a/a.go"}, fset: token.NewFileSet(), from: importer.Default(),
+		texts: []string{"package a\n\nfunc two() int {\n\tn := 2\n\treturn n\n}\n\nvar three = 3\n"}}
+	must.OK(t, p.checkTypes(p.texts, nil))
+	made := []*fault{
+		{name: "another number", old: "\tn := 2\n", new: "\tn := 3\n"},
+		{name: "another type", old: "\treturn n\n", new: "\treturn \"n\"\n"},
+		{name: "a name that is not there", old: "\treturn n\n", new: "\treturn m\n"},
+		{name: "a variable that is not used", old: "\treturn n\n", new: "\treturn 2\n"},
+		{name: "outside all functions", old: "var three = 3\n", new: "var three = 4\n"},
+	}
+	for i, f := range made {
+		f.number, f.file = i+1, "a/a.go"
+	}
+	var names []string
+	for _, f := range p.doubtfulFaults(made) {
+		names = append(names, f.name)
+	}
+	check.Equal(t, "doubtful", strings.Join(names, ", "),
+		"outside all functions, another type, a name that is not there, a variable that is not used")
 }

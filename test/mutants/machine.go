@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -32,6 +31,7 @@ type sampling struct {
 	seed      string
 	ids       []string       // these, of the working copy, instead of a sample
 	packages  *regexp.Regexp // only these
+	of        int            // draw from so many packages, which the seed draws too (0: all)
 	budget    time.Duration  // of processor time without a fault, for the tests of other packages
 	again     bool           // try those again that were not caught
 	near      int            // only the tests of so many packages, its own first
@@ -133,11 +133,11 @@ func runMachine(o sampling) (bool, error) {
 
 // openState finds the directory of the sample, or makes one that is removed in the end.
 func (m *mutationRun) openState() (err error) {
-	id, err := exec.Command("git", "rev-parse", "HEAD^{tree}").Output()
+	id, err := treeID()
 	if err != nil {
-		return fmt.Errorf("git rev-parse: %w", err)
+		return err
 	}
-	m.seed = cmp.Or(m.seed, string(id[:8]))
+	m.seed = cmp.Or(m.seed, id)
 	if m.ids != nil {
 		if m.dir, err = os.MkdirTemp("", "mutants"); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (m *mutationRun) openState() (err error) {
 		if err != nil {
 			return err
 		}
-		m.dir = filepath.Join(cache, "rddp-mutants", fmt.Sprintf("%s-%s-%d", id[:8], m.seed, m.sample))
+		m.dir = filepath.Join(cache, "rddp-mutants", fmt.Sprintf("%s-%s-%d-of-%d", id, m.seed, m.sample, m.of))
 	}
 	m.state, err = openState(m.dir)
 	return err
@@ -195,14 +195,27 @@ func (m *mutationRun) prepareSample(reasons map[string]string) (list []*typedPac
 	if m.ids != nil {
 		return list, mutantsNamed(plain, m.ids), mutantsNamed(raced, m.ids), nil
 	}
-	if sample, err = drawSample(m.scope, list, plain, m.sample, m.seed); err != nil {
+	from := *m.scope
+	if m.of > 0 {
+		from.packages = sampleBy(from.packages, m.seed, m.of, func(pkg string) string { return pkg })
+	}
+	if sample, err = drawSample(&from, list, plain, m.sample, m.seed); err != nil {
 		return nil, nil, nil, err
 	}
-	if race, err = drawSample(m.scope, list, raced, max(m.sample/20, 1), m.seed); err != nil {
+	if race, err = drawSample(&from, list, raced, raceShare(m.sample), m.seed); err != nil {
 		return nil, nil, nil, err
 	}
 	other := func(x *mutant) bool { return m.packages != nil && !m.packages.MatchString(x.pkg) }
 	return list, slices.DeleteFunc(sample, other), slices.DeleteFunc(race, other), nil
+}
+
+// raceShare is how many mutants of concurrency come with a sample. A small one has none: to compile
+// and measure the tests under the race detector takes longer than all the rest of it.
+func raceShare(sample int) int {
+	if sample < 100 {
+		return 0
+	}
+	return sample / 20
 }
 
 // mutantsNamed returns the mutants with these names.

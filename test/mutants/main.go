@@ -3,7 +3,7 @@
 // missing.
 //
 //	go run ./test/mutants [-run regexp] [-j tests at a time]    faults made by hand
-//	go run ./test/mutants -proofs [-run regexp]                 those that prove a row
+//	go run ./test/mutants -proofs [-run regexp] [-sample 150]   those that prove a row, or some of them
 //	go run ./test/mutants -sample 1000 [-seed s] [-docs]        mutants made by machine
 //	go run ./test/mutants -id 0123abcd,...                      some of these again, in the working copy
 //
@@ -43,13 +43,13 @@ func main() {
 	var ok bool
 	var err error
 	switch {
-	case s.sample > 0 || s.ids != nil:
-		s.options = o
-		ok, err = runMachine(*s)
 	case *rows != "":
 		ok, err = printSample(*rows)
 	case *proofs || *draft != "":
-		ok, err = runProofs(*run, *draft, o.jobs)
+		ok, err = runProofs(proving{match: *run, draft: *draft, sample: s.sample, seed: s.seed, jobs: o.jobs})
+	case s.sample > 0 || s.ids != nil:
+		s.options = o
+		ok, err = runMachine(*s)
 	default:
 		ok, err = runFaults(*run, *check, o)
 	}
@@ -65,7 +65,7 @@ func main() {
 // machineFlags are those of the mutants made by machine.
 func machineFlags() *sampling {
 	s := new(sampling)
-	flag.IntVar(&s.sample, "sample", 0, "make so many mutants by machine instead")
+	flag.IntVar(&s.sample, "sample", 0, "make so many mutants by machine instead; with -proofs, only so many faults")
 	flag.StringVar(&s.seed, "seed", "", "of the sample (the first 8 digits of the tree's id)")
 	flag.Func("id", "only the mutants of these names, separated by commas, in the working copy", func(v string) error {
 		s.ids = strings.Split(v, ",")
@@ -75,6 +75,7 @@ func machineFlags() *sampling {
 		s.packages, err = regexp.Compile(v)
 		return err
 	})
+	flag.IntVar(&s.of, "of", 0, "draw the sample from so many packages, which the seed draws too (0: from all)")
 	flag.DurationVar(&s.budget, "budget", 0, "processor time of other packages' tests for one mutant (0: no limit)")
 	flag.BoolVar(&s.again, "again", false, "try those of the sample again that were not caught")
 	flag.IntVar(&s.near, "near", 0, "let the tests of only so many packages run, a mutant's own first (0: of "+

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -115,17 +116,32 @@ type prover struct {
 	cleaning sync.Mutex
 }
 
+// proving says which proofs are run.
+type proving struct {
+	match  string // names of faults
+	draft  string // a file of faults instead of ours
+	sample int    // so many of them (0: all)
+	seed   string // of the sample (none: the tree's id)
+	jobs   int
+}
+
+// drawProofs draws n of the faults, and leaves them in their order.
+func drawProofs(list []*fault, seed string, n int) []*fault {
+	drawn := sampleBy(list, seed, n, func(f *fault) string { return f.name })
+	return slices.DeleteFunc(slices.Clone(list), func(f *fault) bool { return !slices.Contains(drawn, f) })
+}
+
 // runProofs runs the faults that prove something, or those of a draft.
-func runProofs(match, draft string, jobs int) (ok bool, err error) {
+func runProofs(o proving) (ok bool, err error) {
 	start := time.Now()
-	re, err := regexp.Compile(match)
+	re, err := regexp.Compile(o.match)
 	if err != nil {
 		return false, err
 	}
 	list, err := loadFaults()
-	if draft != "" {
+	if o.draft != "" {
 		var text []byte
-		if text, err = os.ReadFile(draft); err == nil {
+		if text, err = os.ReadFile(o.draft); err == nil {
 			list, err = parseFaults(string(text))
 		}
 		for i, f := range list {
@@ -143,15 +159,25 @@ func runProofs(match, draft string, jobs int) (ok bool, err error) {
 		}
 		return e != nil
 	})
-	if err != nil && draft == "" {
+	if err != nil && o.draft == "" {
 		return false, errors.New("the faults do not prove what they say")
+	}
+	if o.sample > 0 {
+		id, err := treeID()
+		if err != nil {
+			return false, err
+		}
+		o.seed = cmp.Or(o.seed, id)
+		list = drawProofs(list, o.seed, o.sample)
+		fmt.Printf("mutants: %d of the faults that prove a row, seed %s\n", len(list), o.seed)
 	}
 	dir, err := os.MkdirTemp("", "proofs")
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(dir)
-	p := prover{runner: runner{options: options{jobs: jobs}, dir: dir}, draft: draft != "", clean: make(map[proof]bool)}
+	p := prover{runner: runner{options: options{jobs: o.jobs}, dir: dir}, draft: o.draft != "",
+		clean: make(map[proof]bool)}
 	for again := true; again; {
 		if again, err = p.weaveAll(&list); err != nil {
 			return false, err
@@ -162,7 +188,7 @@ func runProofs(match, draft string, jobs int) (ok bool, err error) {
 	}
 	rows := make(map[string]bool)
 	bad := 0
-	forEachParallel(jobs, list, func(f *fault) {
+	forEachParallel(o.jobs, list, func(f *fault) {
 		begun := time.Now()
 		results := p.tryFault(f)
 		p.printing.Lock()
@@ -187,8 +213,9 @@ func runProofs(match, draft string, jobs int) (ok bool, err error) {
 	return bad == 0, nil
 }
 
-// weaveAll weaves the faults into one copy of the tree as it stands, and compiles that. It leaves
-// those out of a draft that do not compile, and is then to be called again.
+// weaveAll weaves the faults into one copy of the tree as it stands. It compiles those of a draft
+// and leaves those out that do not compile; then it is to be called again. TestFaultsCompile holds
+// that ours do.
 func (p *prover) weaveAll(list *[]*fault) (again bool, err error) {
 	if p.woven != "" {
 		if err := os.RemoveAll(string(p.woven)); err != nil {
@@ -212,6 +239,9 @@ func (p *prover) weaveAll(list *[]*fault) (again bool, err error) {
 	if err != nil {
 		fmt.Println("NO FAULT", err)
 	}
+	if !p.draft {
+		return false, nil
+	}
 	out, err := p.woven.goCommand("build", "-gcflags=-e", "./...", "./cmd/...", "./metrics/...").CombinedOutput()
 	if err == nil {
 		return false, nil
@@ -222,7 +252,7 @@ func (p *prover) weaveAll(list *[]*fault) (again bool, err error) {
 			wrong[n] = m[3]
 		}
 	}
-	if !p.draft || len(wrong) == 0 {
+	if len(wrong) == 0 {
 		return false, fmt.Errorf("the faults do not compile:\n%s", out)
 	}
 	*list = slices.DeleteFunc(*list, func(f *fault) bool {

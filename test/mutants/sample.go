@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,9 +15,7 @@ import (
 // sampleSize is how many rows a sample has.
 const sampleSize = 200
 
-// sampleRows draws rows of level MUST and MUST NOT that a test cites, over all RFCs. The seed
-// decides: the rows are those whose SHA-256 of seed and id is lowest, so that anyone can draw them
-// again.
+// sampleRows draws rows of level MUST and MUST NOT that a test cites, over all RFCs.
 func sampleRows(r *conformance.Report, seed string, n int) (rows []*conformance.Row) {
 	for _, f := range r.Files {
 		for i := range f.Rows {
@@ -25,12 +24,28 @@ func sampleRows(r *conformance.Report, seed string, n int) (rows []*conformance.
 			}
 		}
 	}
-	key := func(row *conformance.Row) string {
-		sum := sha256.Sum256([]byte(seed + " " + row.ID))
+	return sampleBy(rows, seed, n, func(row *conformance.Row) string { return row.ID })
+}
+
+// sampleBy draws n of a list. The seed decides: they are those whose SHA-256 of seed and name is
+// lowest, so that anyone can draw them again.
+func sampleBy[T any](list []T, seed string, n int, name func(T) string) []T {
+	key := func(x T) string {
+		sum := sha256.Sum256([]byte(seed + " " + name(x)))
 		return string(sum[:])
 	}
-	slices.SortFunc(rows, func(a, b *conformance.Row) int { return cmp.Compare(key(a), key(b)) })
-	return rows[:min(n, len(rows))]
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+	return list[:min(n, len(list))]
+}
+
+// treeID returns the first 8 digits of the id of the committed tree.
+func treeID() (string, error) {
+	id, err := exec.Command("git", "rev-parse", "HEAD^{tree}").Output()
+	if err != nil {
+		return "", fmt.Errorf("git rev-parse: %w", err)
+	}
+	return string(id[:8]), nil
 }
 
 // printSample prints a sample and what became of its rows.

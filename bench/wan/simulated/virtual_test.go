@@ -28,6 +28,7 @@ func TestVirtualTimeRepeats(t *testing.T) {
 
 // Packets that change places by a fifth of the round trip are late, not lost.
 func TestReorderingCostsNothing(t *testing.T) {
+	race.Alone(t)
 	for _, share := range []float64{0.01, 0.5} {
 		c := &Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Reorder: share,
 			ReorderDelay: 4 * time.Millisecond}
@@ -91,6 +92,7 @@ func TestBBRFillsARoadThatLoses(t *testing.T) {
 
 // A road that has become shorter is believed to be so as soon as a HEARTBEAT has said so.
 func TestBBRLearnsThatARoadIsShort(t *testing.T) {
+	race.Alone(t)
 	f := newFlow(&Cell{RTT: time.Second, Rate: 12_500_000},
 		&assoc.Config{NewController: cc.NewBBR, DisablePMTUD: true}, 5)
 	must.OK(t, f.connectHosts())
