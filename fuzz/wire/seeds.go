@@ -88,6 +88,7 @@ func seedChunks() [][]byte {
 		wire.AppendECNE(nil, 7),
 		wire.AppendCWR(nil, 7),
 		wire.AppendAuth(nil, 1, wire.HMACSHA1),
+		append(wire.AppendDTLSHeader(nil, true, 26), make([]byte, 27)...),
 		wire.AppendForwardTSN(nil, 7, []wire.Skip{{Stream: 1, SSN: 2}}),
 		wire.AppendIForwardTSN(nil, 7, []wire.ISkip{{Stream: 1, U: true, MID: 2}}),
 		wire.AppendPad(nil, 16),

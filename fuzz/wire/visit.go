@@ -54,6 +54,10 @@ func visitChunk(t *testing.T, c wire.Chunk) {
 		_, _ = a.KeyID(), a.HMACID()
 		checkWithin(t, c, a.HMAC())
 	}
+	if d, err := wire.AsDTLS(c); err == nil {
+		_ = d.Restart()
+		checkWithin(t, c, d.Record())
+	}
 	if p, err := wire.AsPad(c); err == nil {
 		checkWithin(t, c, p.Padding())
 	}

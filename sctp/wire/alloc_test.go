@@ -153,6 +153,7 @@ func TestEncodeAllocatesNothing(t *testing.T) {
 		"ECNE, CWR":   func() { b = wire.AppendCWR(wire.AppendECNE(b[:0], 1), 2) },
 		"FORWARD-TSN": func() { b = wire.AppendIForwardTSN(wire.AppendForwardTSN(b[:0], 1, skips), 1, iskips) },
 		"AUTH":        func() { b = wire.AppendAuth(b[:0], 1, wire.HMACSHA256) },
+		"DTLS":        func() { b = wire.AppendDTLSHeader(b[:0], true, 100) },
 		"PAD":         func() { b = wire.AppendPad(b[:0], 65536) },
 		"ASCONF": func() {
 			b = wire.AppendAsconf(b[:0], 1, v6)

@@ -25,6 +25,7 @@ const (
 
 	ChunkAuth        ChunkType = 0x0f // RFC 4895
 	ChunkIData       ChunkType = 0x40 // RFC 8260
+	ChunkDTLS        ChunkType = 0x41 // draft-ietf-tsvwg-sctp-dtls-chunk
 	ChunkAsconfAck   ChunkType = 0x80 // RFC 5061
 	ChunkReconfig    ChunkType = 0x82 // RFC 6525
 	ChunkPad         ChunkType = 0x84 // RFC 4820
@@ -75,6 +76,8 @@ func (t ChunkType) String() string {
 		return "AUTH"
 	case ChunkIData:
 		return "I-DATA"
+	case ChunkDTLS:
+		return "DTLS"
 	case ChunkAsconfAck:
 		return "ASCONF-ACK"
 	case ChunkReconfig:

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-const idPattern = `[0-9]{4}-(?:[0-9]+|[A-Z])(?:\.[0-9]+)*-[0-9]+`
+// An id begins with the number of an RFC, or with a name for a draft.
+const idPattern = `(?:[0-9]{4}|dtlschunk|dtlskeys)-(?:[0-9]+|[A-Z])(?:\.[0-9]+)*-[0-9]+`
 
 var (
 	citePattern = regexp.MustCompile(`\breq\s+` + idPattern + `(?:(?:,|\s+and)\s+(?:req\s+)?` + idPattern + `)*`)

@@ -38,6 +38,7 @@ func TestCited(t *testing.T) {
 		{"with a remark", "req 9260-5.2.4-3: a new association", "9260-5.2.4-3"},
 		{"a list over two lines", "req 5041-4.1-2, 5041-4.2-2,\n5041-4.2-5: all", "5041-4.1-2 5041-4.2-2 5041-4.2-5"},
 		{"and", "req 9260-A-1 and 9260-A-2", "9260-A-1 9260-A-2"},
+		{"of drafts", "req dtlschunk-4.2-1, dtlskeys-6.2.4-1: a remark", "dtlschunk-4.2-1 dtlskeys-6.2.4-1"},
 		{"two lists", "req 9260-6.1-2: zero; req 9260-6.1-3: not zero", "9260-6.1-2 9260-6.1-3"},
 		{"a mention is no citation", "unlike 9260-6.1-2, this", ""},
 		{"a list ends with the text", "req 9260-6.1-2, as opposed to 9260-6.1-3", "9260-6.1-2"},

@@ -26,6 +26,8 @@ var files = []File{
 	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions"},
 	{RFC: "9653", Subject: "zero checksum", Set: "extensions"},
 	{RFC: "4895", Subject: "authentication", Set: "extensions"},
+	{RFC: "dtlschunk", Subject: "DTLS chunk, draft-ietf-tsvwg-sctp-dtls-chunk", Set: "encryption"},
+	{RFC: "dtlskeys", Subject: "its keys, draft-porfiri-tsvwg-sctp-dtls-handshake", Set: "encryption"},
 }
 
 // maxWaived is the share of a set's binding rows, in percent, that waivers must stay below.

@@ -26,11 +26,19 @@ func (r *Row) Binding() bool {
 	return r.Level == "MUST" || r.Level == "MUST NOT" || r.Level == "RULE"
 }
 
-// File is one RFC.
+// File is one RFC, or a draft.
 type File struct {
-	RFC, Subject string
+	RFC, Subject string // the number of an RFC, or a short name of a draft
 	Set          string // the RFCs of a set share one allowance of waivers
 	Rows         []Row
+}
+
+// fileName is the name of its table.
+func (f *File) fileName() string {
+	if f.RFC[0] >= '0' && f.RFC[0] <= '9' {
+		return "rfc" + f.RFC + ".tsv"
+	}
+	return "draft-" + f.RFC + ".tsv"
 }
 
 // Load reads every RFC listed in files from the folder dir.
@@ -38,7 +46,7 @@ func Load(dir string) ([]File, error) {
 	list := slices.Clone(files)
 	for i := range list {
 		f := &list[i]
-		name := filepath.Join(dir, "rfc"+f.RFC+".tsv")
+		name := filepath.Join(dir, f.fileName())
 		lines, err := readTable(name, 6)
 		if err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func (r *Report) Summary() string {
 // Table has a line per RFC and level.
 func (r *Report) Table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "proved", "waived",
+	fmt.Fprintf(&b, "%-9s  %-10s %5s %7s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "proved", "waived",
 		"untested", "off")
 	for _, f := range r.Files {
 		note, counts := r.titleOf(&f), r.Count(f)
@@ -72,7 +72,7 @@ func (r *Report) Table() string {
 			if level == "MAY" {
 				untested = "-" // an option
 			}
-			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Proved,
+			line := fmt.Sprintf("%-9s  %-10s %5d %7d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Proved,
 				c.Waived, untested, c.Off, note)
 			fmt.Fprintln(&b, strings.TrimRight(line, " "))
 			note = ""
