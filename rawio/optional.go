@@ -25,6 +25,10 @@ const (
 	Waitable
 	// Marking: Packet.DSCP and FlowLabel are set on transmit.
 	Marking
+	// PointToPoint: all packets go to one peer and come from it, by one path. The addresses of the
+	// two ends are names that mean nothing to the peer. An association over such a link keeps to
+	// RFC 8261 section 6.1, and an INIT for a port that is not open yet waits for that.
+	PointToPoint
 )
 
 // Featurer is implemented by links that report what they can do.
@@ -86,6 +90,62 @@ type Watcher interface {
 	// addresses that packets can leave from, link-local ones with their zones. Watch returns after
 	// Close.
 	Watch(changed func(usable []netip.Addr))
+}
+
+// BaseSizer is implemented by links that know a length that every path of theirs carries, as of
+// BASE_PLPMTU (RFC 8899 section 5.1.2). The search for the path MTU begins there.
+type BaseSizer interface {
+	// BaseMTU returns that length, in octets of an SCTP packet, 0 where none is known.
+	BaseMTU(local, remote netip.Addr) int
+}
+
+// BaseMTUOf returns the BaseMTU of a link, nil where it is no BaseSizer.
+func BaseMTUOf(l Link) func(local, remote netip.Addr) int {
+	if s, ok := l.(BaseSizer); ok {
+		return s.BaseMTU
+	}
+	return nil
+}
+
+// Batcher is implemented by links that never bring more than some packets at once. Their reader
+// needs memory for no more.
+type Batcher interface {
+	// MaxBatch returns the most packets that a ReadBatch fills, 0 for any number.
+	MaxBatch() int
+}
+
+// MaxBatchOf returns the MaxBatch of a link, 0 where it is no Batcher.
+func MaxBatchOf(l Link) int {
+	if b, ok := l.(Batcher); ok {
+		return b.MaxBatch()
+	}
+	return 0
+}
+
+// ErrorDetection is an alternate error detection method of RFC 9653, by its identifier.
+type ErrorDetection uint32
+
+const (
+	// NoErrorDetection: packets may come with other octets than they were sent with.
+	NoErrorDetection ErrorDetection = 0
+	// DTLSErrorDetection: packets are carried by DTLS, which drops what has changed on the way (RFC
+	// 9653 section 4.1).
+	DTLSErrorDetection ErrorDetection = 1
+)
+
+// ErrorDetector is implemented by links whose carrier detects errors at least as well as the CRC32c
+// of SCTP. Two ends that both say so by the same method may agree to leave the checksum 0 (RFC
+// 9653). A link that says so without right delivers damaged data.
+type ErrorDetector interface {
+	ErrorDetection() ErrorDetection
+}
+
+// ErrorDetectionOf returns the method of a link, NoErrorDetection where it is no ErrorDetector.
+func ErrorDetectionOf(l Link) ErrorDetection {
+	if d, ok := l.(ErrorDetector); ok {
+		return d.ErrorDetection()
+	}
+	return NoErrorDetection
 }
 
 // Fragmenter is implemented by links that do not send every packet as Packet.Fragment asks.

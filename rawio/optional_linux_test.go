@@ -9,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/netconn"
 	"github.com/rddp-go/rddp/rawio/pcap"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/tun"
@@ -22,16 +23,17 @@ func TestTableOfLinksIsTrue(t *testing.T) {
 		"Interrupter": can[rawio.Interrupter],
 		"Poller":      can[rawio.Poller], "Waiter": can[rawio.Waiter], "Sharder": can[rawio.Sharder],
 		"Watcher": can[rawio.Watcher], "Owner": can[rawio.Owner], "Fragmenter": can[rawio.Fragmenter],
-		"Prompter": can[rawio.Prompter],
+		"Prompter": can[rawio.Prompter], "BaseSizer": can[rawio.BaseSizer], "Batcher": can[rawio.Batcher],
+		"ErrorDetector": can[rawio.ErrorDetector],
 	}
-	rows := regexp.MustCompile(`(?m)^//\t(\w+er) .{30}`).FindAllStringSubmatch(
+	rows := regexp.MustCompile(`(?m)^//\t(\w+(?:er|or)) .{34}`).FindAllStringSubmatch(
 		string(must.Get(os.ReadFile("doc.go"))(t)), -1)
 	must.Equal(t, "rows", len(rows), len(is))
 	for _, row := range rows {
 		for i, l := range []rawio.Link{(*raw.Link)(nil), (*udp.Link)(nil), (*tun.Link)(nil), (*mem.Link)(nil),
-			(*pcap.Link)(nil)} {
-			check.Equal(t, row[1]+" of "+[]string{"raw", "udp", "tun", "mem", "pcap"}[i],
-				row[0][len("//\t")+15+4*i] == 'x', is[row[1]](l))
+			(*pcap.Link)(nil), (*netconn.Link)(nil)} {
+			check.Equal(t, row[1]+" of "+[]string{"raw", "udp", "tun", "mem", "pcap", "netconn"}[i],
+				row[0][len("//\t")+16+4*i] == 'x', is[row[1]](l))
 		}
 	}
 }

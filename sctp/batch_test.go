@@ -302,7 +302,7 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 					got := strings.Join(s.heard(), ", ")
 					check.That(t, slices.Contains(strings.Split(row.want, " or "), got), "answers: %s, want %s", got,
 						row.want)
-					check.That(t, s.r.conns == [rxBatchPackets]*Conn{} && s.r.isDeferred == [rxBatchPackets]bool{} &&
+					check.That(t, isAllZero(s.r.conns) && isAllZero(s.r.isDeferred) &&
 						s.r.numDeferred == 0, "the reader keeps something of the packets")
 				})
 			})

@@ -120,7 +120,7 @@ type Config struct {
 	AssocMaxRetrans int
 
 	// PathMaxRetrans is Path.Max.Retrans: a path is inactive when it has not answered so many.
-	// Default 5.
+	// Default 5; AssocMaxRetrans over a link that leads to one peer (RFC 8261 section 6.1).
 	PathMaxRetrans int
 
 	// MaxInitRetrans is Max.Init.Retransmits, of INIT and of COOKIE ECHO. Default 8.

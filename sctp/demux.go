@@ -157,7 +157,7 @@ func (t *Transport) redeliverPackets(c *Conn, pkts []rawio.Packet) {
 	t.removeFromIndex(c)
 	r := receiver{t: t, isRedelivery: true}
 	for len(pkts) > 0 {
-		r.pkts = pkts[:min(rxBatchPackets, len(pkts))]
+		r.setPackets(pkts[:min(rxBatchPackets, len(pkts))])
 		r.dispatchBatch(len(r.pkts))
 		r.releaseConn(false)
 		pkts = pkts[len(r.pkts):]

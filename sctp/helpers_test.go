@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,4 +130,10 @@ func together(t *testing.T, s *Conn, n int32, write func() error) {
 	ok := err != nil || eventually(t, func() bool { return s.backlog.count.Load() >= n })
 	s.unlock()
 	must.That(t, err == nil && ok, "nothing arrives: %v", err)
+}
+
+// isAllZero says whether a slice has nothing but zero values.
+func isAllZero[T comparable](list []T) bool {
+	var zero T
+	return !slices.ContainsFunc(list, func(v T) bool { return v != zero })
 }

@@ -585,7 +585,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	arena := b.memory.arenaPool.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
-	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.writer.batchPool.New().(*assoc.TxBatch).Pkts),
+	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(txBatchPool.New().(*assoc.TxBatch).Pkts),
 		4*44)
 }
 

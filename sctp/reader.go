@@ -33,35 +33,46 @@ type receiver struct {
 	runsSinceFlush    int                     // since it has sent behind a run
 	policy            readPolicy              // which also says how to wait
 	pkts              []rawio.Packet
-	conns             [rxBatchPackets]*Conn  // of the packets; nil between two calls of dispatchBatch
-	isDeferred        [rxBatchPackets]bool   // see resolveDeferred; false between two calls of dispatchBatch
-	numDeferred       int                    // how many these are
-	indexChanged      bool                   // handled packets have changed which association others belong to
-	repliesPending    bool                   // the endpoint may have answers to send
-	isRedelivery      bool                   // the packets have been counted before
-	hashes            [rxBatchPackets]uint64 // for lookup
-	fetchingConn      *Conn                  // the one whose first half was prefetched last
-	fetchedConn       *Conn                  // and the one that has come, with fetchMore next
-	lastConn          *Conn                  // the association of the last packets: it has not transmitted yet
-	holdsLock         bool                   // this goroutine holds its lock
-	runPackets        int                    // packets since the last pause
-	runOctets         int                    // of them
-	wakesSeen         uint64                 // wakes after the last of them
-	requestsSeen      uint64                 // things to answer, likewise
-	lastTag           uint32                 // of the association to which the last of them belong
-	lastDataSent      uint64                 // DATA chunks that it has sent
-	lastAnswered      bool                   // since those before, or they were another's
-	mustSendCoalesced bool                   // they have put something into the coalescer
-	servesSeveral     bool                   // they are of more than one association
-	arrivedAt         rawio.Time             // when packets came last
-	threadPin         threadPin              // of a receive goroutine
+	conns             []*Conn    // of the packets; nil between two calls of dispatchBatch
+	isDeferred        []bool     // see resolveDeferred; false between two calls of dispatchBatch
+	numDeferred       int        // how many these are
+	indexChanged      bool       // handled packets have changed which association others belong to
+	repliesPending    bool       // the endpoint may have answers to send
+	isRedelivery      bool       // the packets have been counted before
+	hashes            []uint64   // for lookup
+	fetchingConn      *Conn      // the one whose first half was prefetched last
+	fetchedConn       *Conn      // and the one that has come, with fetchMore next
+	lastConn          *Conn      // the association of the last packets: it has not transmitted yet
+	holdsLock         bool       // this goroutine holds its lock
+	runPackets        int        // packets since the last pause
+	runOctets         int        // of them
+	wakesSeen         uint64     // wakes after the last of them
+	requestsSeen      uint64     // things to answer, likewise
+	lastTag           uint32     // of the association to which the last of them belong
+	lastDataSent      uint64     // DATA chunks that it has sent
+	lastAnswered      bool       // since those before, or they were another's
+	mustSendCoalesced bool       // they have put something into the coalescer
+	servesSeveral     bool       // they are of more than one association
+	arrivedAt         rawio.Time // when packets came last
+	threadPin         threadPin  // of a receive goroutine
 }
 
 func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {
-	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatchPackets)}
+	r := receiver{t: t}
+	n := rxBatchPackets
+	if most := rawio.MaxBatchOf(t.link); most > 0 {
+		n = min(n, most)
+	}
+	r.setPackets(make([]rawio.Packet, n))
 	r.poller, _ = q.(rawio.Poller)
 	r.policy = t.newReadPolicy(q, waits)
 	return r
+}
+
+// setPackets takes the packets that come in one batch at most.
+func (r *receiver) setPackets(pkts []rawio.Packet) {
+	r.pkts, r.conns = pkts, make([]*Conn, len(pkts))
+	r.isDeferred, r.hashes = make([]bool, len(pkts)), make([]uint64, len(pkts))
 }
 
 // serveQueue is the receive goroutine of a further queue of the link.

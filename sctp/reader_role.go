@@ -169,10 +169,17 @@ func (u *readerRole) checkLeftAlone() {
 }
 
 // closeRole waits until the link is read no more. The link is closed. Its reader gets an error at
-// once and gives back its receive buffers, so closeRole reads at least once.
-func (u *readerRole) closeRole() {
+// once and gives back its receive buffers, so closeRole reads at least once. A link that does not
+// keep to that is left alone after a second: closeRole is false then.
+func (u *readerRole) closeRole() bool {
 	close(u.closeCh)
-	<-u.endedCh
+	patience := time.NewTimer(abortTimeout)
+	defer patience.Stop()
+	select {
+	case <-u.endedCh:
+	case <-patience.C:
+		return false
+	}
 	u.readMu.Lock()
 	for u.err == nil {
 		u.err = u.readBatch()
@@ -180,6 +187,7 @@ func (u *readerRole) closeRole() {
 	u.state.Store(roleEnded)
 	u.readMu.Unlock()
 	u.summonTimer.Stop()
+	return true
 }
 
 // readBatch waits for packets and handles them. After an error the link is good for nothing more.

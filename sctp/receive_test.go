@@ -83,7 +83,8 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 func TestRowIsOfOneAssociation(t *testing.T) {
 	const n = 3*assoc.RowMost + 2
 	a, b := new(Conn), new(Conn)
-	r := &receiver{pkts: make([]rawio.Packet, n+9)}
+	r := new(receiver)
+	r.setPackets(make([]rawio.Packet, n+9))
 	for i := range r.pkts {
 		r.pkts[i].Data = make([]byte, 1+i)
 		if r.conns[i] = a; i == 4 || i == 5 {

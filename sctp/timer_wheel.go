@@ -16,13 +16,13 @@ import "github.com/rddp-go/rddp/rawio"
 // of idle associations, far deadlines are better in the heap. The heap is looked through when a
 // goroutine is awake anyway.
 type timerWheel struct {
-	slots        [wheelSlots][]wheelEntry
-	nextSlot     int64        // the slot that is taken next, counted since time 0; those before it are empty
-	numDeadlines int          // deadlines
-	isBusy       bool         // many come
-	arrivals     int64        // since that was judged
-	judgedSlot   int64        // the slot in which it was
-	spareList    []wheelEntry // the list of a slot that was taken: the next one goes there, which is cached
+	slots        *[wheelSlots][]wheelEntry // nil until the first deadline: most Transports have few
+	nextSlot     int64                     // the slot that is taken next, counted since time 0; those before it are empty
+	numDeadlines int                       // deadlines
+	isBusy       bool                      // many come
+	arrivals     int64                     // since that was judged
+	judgedSlot   int64                     // the slot in which it was
+	spareList    []wheelEntry              // the list of a slot that was taken: the next one goes there, which is cached
 }
 
 // wheelEntry is a deadline. It has been overtaken if it is no more what its Conn waits for.
@@ -51,6 +51,9 @@ func (w *timerWheel) tryPut(now func() rawio.Time, c *Conn, due rawio.Time) (beg
 	}
 	if k < w.nextSlot || k >= w.nextSlot+reach {
 		return 0, false
+	}
+	if w.slots == nil {
+		w.slots = new([wheelSlots][]wheelEntry)
 	}
 	l := &w.slots[k%wheelSlots]
 	if *l == nil {

@@ -50,7 +50,7 @@ type Transport struct {
 	assocsCreated uint64
 	closed        bool
 	ports         portTable
-	ended         endedAssocs
+	ended         *endedAssocs // noneEnded until the first: many Transports have one association each
 
 	manyAssocs    atomic.Bool // there are many associations, see manyAssocsMin
 	readerRole    readerRole  // who reads the link
@@ -89,10 +89,12 @@ type endedAssocs struct {
 	rtts     assoc.Histogram
 }
 
+// noneEnded is that of a Transport of which no association has ended. Nothing changes it.
+var noneEnded = new(endedAssocs)
+
 // linkWriter is how a Transport writes to its link.
 type linkWriter struct {
-	bounded   *boundedWriter // nil: the link is prompt
-	batchPool sync.Pool      // *assoc.TxBatch
+	bounded *boundedWriter // nil: the link is prompt
 }
 
 // linkEnd is whether the link has failed.
@@ -112,7 +114,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Transport, error) {
 	t := &Transport{
 		link: link, readsSimply: readsSimply, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
-		conns: make(map[*Conn]struct{}), ports: newPortTable(),
+		conns: make(map[*Conn]struct{}), ports: newPortTable(), ended: noneEnded,
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -127,6 +129,7 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 	t.memory.reclaimer.init(t)
 	t.memory.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
+		BaseMTU:  rawio.BaseMTUOf(link),
 		Features: rawio.FeaturesOf(link), New: newAssoc,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(),
@@ -135,7 +138,6 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 		Adopt: func(a *assoc.Assoc) { t.setup.adopt(a) }})
 	t.timers = newTimers(t.now, (*Conn).handleTimeout, t.sendCoalesced)
 	t.coalescer.writeLink = t.writeCoalesced
-	t.writer.batchPool.New = func() any { return assoc.NewTxBatch(txBatchPackets) }
 	t.readsInKernel = rawio.ReceiveBufferOf(link) > 0
 	if !rawio.PromptOf(link) {
 		t.writer.bounded = newBoundedWriter(link.WriteBatch, t.handleLinkFailure)
@@ -153,6 +155,9 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 }
 
 const txBatchPackets = 176 // packets: of 1500 octets, four trains of UDP_SEGMENT
+
+// txBatchPool has batches of all Transports: one takes more memory than a Transport.
+var txBatchPool = sync.Pool{New: func() any { return assoc.NewTxBatch(txBatchPackets) }}
 
 // now is the one clock: monotonic nanoseconds since the Transport was made.
 func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.startedAt)) }
@@ -192,6 +197,9 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	if !freed {
 		t.keepAccount(c)
 	}
+	if t.ended == noneEnded {
+		t.ended = new(endedAssocs)
+	}
 	counters.Add(&t.ended.counters, &total.Counters)
 	t.ended.rtts.Add(&total.Trips)
 	t.countEnd(c.end.err)
@@ -211,7 +219,7 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 // transmitBatch sends a batch of what an association has ready. It says whether that was anything,
 // and whether there is more. Called by its owner.
 func (t *Transport) transmitBatch(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
-	b := t.writer.batchPool.Get().(*assoc.TxBatch)
+	b := txBatchPool.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
 	if sent = len(b.Pkts) > 0; sent && !t.tryCoalesce(b, a) {
 		t.awaitCoalesced(connOf(a))
@@ -219,18 +227,18 @@ func (t *Transport) transmitBatch(now rawio.Time, a *assoc.Assoc) (sent, more bo
 			more = true // what was refused goes again at once
 		}
 	}
-	t.writer.batchPool.Put(b)
+	txBatchPool.Put(b)
 	return sent, more
 }
 
 // transmitReplies sends the endpoint's own packets. Called with setup.mu held.
 func (t *Transport) transmitReplies(now rawio.Time) {
-	b := t.writer.batchPool.Get().(*assoc.TxBatch)
+	b := txBatchPool.Get().(*assoc.TxBatch)
 	for more := true; more; {
 		more = t.ep.PollTransmit(now, b)
 		t.writeTxBatch(now, b, nil)
 	}
-	t.writer.batchPool.Put(b)
+	txBatchPool.Put(b)
 }
 
 // writeTxBatch hands a batch of an association's, or of the endpoint's, to the link and empties it.
@@ -562,7 +570,9 @@ func (t *Transport) Close() error {
 	case <-time.After(abortTimeout): // it does not even then: a goroutine in that call stays there
 		return err
 	}
-	t.readerRole.closeRole()
+	if !t.readerRole.closeRole() { // a goroutine in ReadBatch stays there, as above
+		return err
+	}
 	t.shardReaders.Wait()
 	t.mu.Lock()
 	t.chargeTransport()

@@ -62,14 +62,14 @@ type RateLimiter struct {
 
 	secondBeganAt time.Time // when it began
 	allCount      int
-	slotCounts    [tableSize]int32
+	slotCounts    []int32 // nil until the first
 }
 
 // Allow says whether one more of an address is let through now. Only All bounds an address that is
 // not valid.
 func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	if now.Sub(r.secondBeganAt) >= time.Second {
-		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, [tableSize]int32{}
+		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, make([]int32, tableSize)
 	}
 	if r.allCount >= r.All {
 		return false

@@ -179,6 +179,20 @@ func (l *Link) MTU(local, remote netip.Addr) int { return l.inner.MTU(local, rem
 // Features asks the inner link.
 func (l *Link) Features() rawio.Features { return rawio.FeaturesOf(l.inner) }
 
+// BaseMTU asks the inner link; it returns 0, for none, where that is no rawio.BaseSizer.
+func (l *Link) BaseMTU(local, remote netip.Addr) int {
+	if s, ok := l.inner.(rawio.BaseSizer); ok {
+		return s.BaseMTU(local, remote)
+	}
+	return 0
+}
+
+// MaxBatch asks the inner link; it returns 0, for any number, where that is no rawio.Batcher.
+func (l *Link) MaxBatch() int { return rawio.MaxBatchOf(l.inner) }
+
+// ErrorDetection asks the inner link.
+func (l *Link) ErrorDetection() rawio.ErrorDetection { return rawio.ErrorDetectionOf(l.inner) }
+
 // CutFrom asks the inner link; it returns 0 where that is no rawio.Fragmenter.
 func (l *Link) CutFrom(local, remote netip.Addr) int {
 	if f, ok := l.inner.(rawio.Fragmenter); ok {

@@ -116,7 +116,7 @@ type Config struct {
 	AssocMaxRetrans int
 
 	// PathMaxRetrans is Path.Max.Retrans: a path is inactive when it has not answered so many.
-	// Default 5.
+	// Default 5; AssocMaxRetrans over a link that leads to one peer (RFC 8261 section 6.1).
 	PathMaxRetrans int
 
 	// MaxInitRetrans is Max.Init.Retransmits, of INIT and of COOKIE ECHO. Default 8.
@@ -203,8 +203,10 @@ type Env struct {
 	Cookies *Jar
 	// CutFrom is rawio.Fragmenter's; nil: the link makes fragments of any packet.
 	CutFrom func(local, remote netip.Addr) int
+	// BaseMTU is rawio.BaseSizer's; nil: no length is known that passes everywhere.
+	BaseMTU func(local, remote netip.Addr) int
 	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for.
-	// Without rawio.ECNField there is no ECN.
+	// Without rawio.ECNField there is no ECN. With rawio.PointToPoint, RFC 8261 section 6.1 holds.
 	Features rawio.Features
 	// Own says whether an address is one of this host's now, besides the loopback ones. Nil: none
 	// is known. Such an address is no path to a peer elsewhere.
@@ -213,6 +215,9 @@ type Env struct {
 	// allocated by itself.
 	New func() *Assoc
 }
+
+// isPointToPoint says whether the link leads to one peer by one path.
+func (e *Env) isPointToPoint() bool { return e.Features&rawio.PointToPoint != 0 }
 
 // newAssoc returns what New returns, or a new association if New is nil.
 func (e *Env) newAssoc() *Assoc {
@@ -256,6 +261,9 @@ func (c *Config) streamsFor(of *initParams) (out, in uint16) {
 	return out, in
 }
 
+// defaultAssocMaxRetrans is that of section 16.
+const defaultAssocMaxRetrans = 10
+
 // Complete returns a copy of c with every default filled in, or a *ConfigError. OutStreams stays 0
 // if that is the default, as the number depends on the peer's.
 func (c *Config) Complete() (Config, error) {
@@ -292,7 +300,7 @@ func (c *Config) Complete() (Config, error) {
 		d.NewController = cc.RFC9260
 	}
 	setDefault(&d.HBMaxBurst, 1)
-	setDefault(&d.AssocMaxRetrans, 10)
+	setDefault(&d.AssocMaxRetrans, defaultAssocMaxRetrans)
 	setDefault(&d.PathMaxRetrans, 5)
 	setDefault(&d.MaxInitRetrans, 8)
 	for _, r := range []struct {
@@ -341,6 +349,19 @@ func (c *Config) normalizeAddrs() bool {
 	}
 	c.LocalAddrs = list
 	return true
+}
+
+// CompleteFor is Complete for associations over a link. Where that leads to one peer by one path,
+// PathMaxRetrans is by default AssocMaxRetrans (RFC 8261 section 6.1).
+func (c *Config) CompleteFor(env *Env) (Config, error) {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	if env.isPointToPoint() && d.PathMaxRetrans == 0 {
+		d.PathMaxRetrans = cmp.Or(d.AssocMaxRetrans, defaultAssocMaxRetrans)
+	}
+	return d.Complete()
 }
 
 func setDefault[T comparable](p *T, v T) {

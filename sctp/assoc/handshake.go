@@ -130,7 +130,9 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 			b = wire.AppendCookiePreservative(b, own.cookieIncrementMS)
 		}
 		b = appendECNCapable(b, a.cfg.offersECN(a.env))
-		b = appendFamilies(b, a.cfg.knownFamilies(p.Remote.Addr(), s.reachAddr))
+		if !a.env.isPointToPoint() { // RFC 8261 section 6.1
+			b = appendFamilies(b, a.cfg.knownFamilies(p.Remote.Addr(), s.reachAddr))
+		}
 		if len(a.cfg.LocalAddrs) > 0 {
 			b = appendAddrs(b, a.addrs.local, p.Local.Addr(), s.reachAddr, bothFamilies)
 		}

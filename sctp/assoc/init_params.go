@@ -117,7 +117,7 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 
 // addAddr records a listed address that can be a destination. Others are ignored (section 5.1.2).
 func (o *initParams) addAddr(a netip.Addr) {
-	if !Unicast(a) {
+	if !Unicast(a) || o.env.isPointToPoint() { // there addresses mean nothing
 		return
 	}
 	o.listedFamilies |= familyOf(a)

@@ -25,10 +25,16 @@ type pathMTU struct {
 }
 
 // searchesMTU says whether path MTUs are searched for. The link has to send packets whole, or not
-// at all.
+// at all. Otherwise IP would fragment a probe, and its answer would prove nothing. Over a link to
+// one peer it proves enough: no packet is longer than the base size then, and one of that size has
+// arrived, however it did.
 func (c *Config) searchesMTU(env *Env) bool {
-	return !c.DisablePMTUD && env.Features&rawio.DontFragment != 0
+	return !c.DisablePMTUD && env.Features&(rawio.DontFragment|rawio.PointToPoint) != 0
 }
+
+// trustsBaseMTU says whether the search begins as if it had ended already, at all that the link
+// takes. Only a black hole starts it.
+func (c *Config) trustsBaseMTU(env *Env) bool { return env.Features&rawio.DontFragment == 0 }
 
 // mtuLimits returns the sizes that a path may have. shift is that of its pathMTU.
 func (c *Config) mtuLimits(env *Env, local, remote netip.AddrPort, shift int) pmtud.Limits {
@@ -38,10 +44,23 @@ func (c *Config) mtuLimits(env *Env, local, remote netip.AddrPort, shift int) pm
 		most = min(most, c.MTU-head)
 	}
 	lim := pmtud.Limits{Min: rawio.MinMTU - head, Base: baseIPv4MTU - head, Max: max(most, minPathMTU), Overhead: head}
-	if remote.Addr().Is6() { // where every link carries more than the base size
+	if base := env.baseMTU(local, remote); base > 0 {
+		lim.Base, lim.Min = base, min(base, minPathMTU)
+		if c.trustsBaseMTU(env) {
+			lim.Max = min(lim.Max, base)
+		}
+	} else if remote.Addr().Is6() { // where every link carries more than the base size
 		lim.Min, lim.Base = minIPv6MTU-head, minIPv6MTU-head
 	}
 	return lim
+}
+
+// baseMTU returns a length that every path of the link carries, 0 if none is known.
+func (e *Env) baseMTU(local, remote netip.AddrPort) int {
+	if e.BaseMTU == nil {
+		return 0
+	}
+	return e.BaseMTU(local.Addr(), remote.Addr())
 }
 
 // firstMTU returns what a path is taken to carry at first. That is the base size, or without a
@@ -69,6 +88,9 @@ func (a *Assoc) restartMTUSearch(p *path) {
 func (a *Assoc) refreshCutFrom(p *path) {
 	if a.env.CutFrom != nil {
 		p.CutFrom = int32(a.env.CutFrom(p.Local.Addr(), p.Remote.Addr()))
+	}
+	if p.SafePMTU = 0; p.CutFrom < 0 {
+		p.SafePMTU = uint16(a.env.baseMTU(p.Local, p.Remote))
 	}
 }
 
@@ -119,7 +141,11 @@ func (a *Assoc) runMTUSearches(now rawio.Time) {
 			}
 		case s.State() == pmtud.Disabled:
 			a.refreshMaxMTU(p)
-			s.StartAtMax(now)
+			if a.cfg.trustsBaseMTU(a.env) {
+				s.StartComplete()
+			} else {
+				s.StartAtMax(now)
+			}
 		case p.IsBlackHole():
 			a.refreshMaxMTU(p)
 			s.HandleBlackHole(now)
@@ -130,6 +156,9 @@ func (a *Assoc) runMTUSearches(now rawio.Time) {
 		}
 		a.setMTU(p, p.mtuSearch.Size())
 		p.BasePMTU = p.mtuSearch.Limits().Min
+		if p.SafePMTU > 0 && p.mtuSearch.Size() > int(p.SafePMTU) { // a packet with one chunk is longer than Min
+			p.BasePMTU = int(p.SafePMTU)
+		}
 		a.send.probeDue = a.send.probeDue || p.mtuSearch.ProbeDue(now) != 0
 	}
 }

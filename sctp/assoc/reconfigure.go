@@ -21,7 +21,7 @@ import (
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := *a.cfg
 	change(&want)
-	want, err := want.Complete()
+	want, err := want.CompleteFor(a.env)
 	if err != nil {
 		return err
 	}

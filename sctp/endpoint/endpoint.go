@@ -25,6 +25,8 @@ type Config struct {
 	MTU func(local, remote netip.Addr) int
 	// CutFrom is that of a link that is a rawio.Fragmenter, nil for others.
 	CutFrom func(local, remote netip.Addr) int
+	// BaseMTU is that of a link that is a rawio.BaseSizer, nil for others.
+	BaseMTU func(local, remote netip.Addr) int
 	// Features are those of the link, and New says where an association is to lie: see assoc.Env.
 	Features rawio.Features
 	New      func() *assoc.Assoc
@@ -129,11 +131,11 @@ func New(cfg Config) *Endpoint {
 	}
 	return &Endpoint{
 		cfg: cfg,
-		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand),
+		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, BaseMTU: cfg.BaseMTU, Cookies: assoc.NewJar(cfg.Rand),
 			Features: cfg.Features, Own: cfg.Own, New: cfg.New},
 		tables: tables{listeners: make(map[uint16][]*assoc.Config), entries: make(map[*assoc.Assoc]*tableEntry),
 			portUses: make(map[uint16]int)},
-		setups: setups{answerRates: answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey},
+		setups: setups{answerRates: newAnswerRates(&cfg),
 			setupBudget: newSetupBudget(cfg.MaxSetups)},
 	}
 }
@@ -175,7 +177,7 @@ func (e *Endpoint) Relisten(port uint16, cfg *assoc.Config) error {
 
 // completeConfig returns the configuration of a listener with its defaults.
 func (e *Endpoint) completeConfig(cfg *assoc.Config) (*assoc.Config, error) {
-	c, err := cfg.Complete()
+	c, err := cfg.CompleteFor(&e.env)
 	if err == nil {
 		err = c.CanMark(&e.env)
 	}
@@ -210,7 +212,7 @@ func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 // the own UDP port. The INIT leaves with the association's first PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort,
 	remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
-	c, err := cfg.Complete()
+	c, err := cfg.CompleteFor(&e.env)
 	switch {
 	case err != nil:
 		return nil, err

@@ -107,7 +107,13 @@ func (b *setupBudget) allow(now rawio.Time, octets int, chance func() uint64) bo
 type answerRates struct {
 	maxPerSecond int // answers in a second; 0: no bound
 	key          uint64
+	hasOneSource bool          // all packets come from one address
 	table        []sourceLimit // nil until the first answer
+}
+
+func newAnswerRates(cfg *Config) answerRates {
+	return answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey,
+		hasOneSource: cfg.Features&rawio.PointToPoint != 0}
 }
 
 // sourceLimit is what is known of the addresses that share a place.
@@ -123,10 +129,14 @@ func (r *answerRates) allow(now rawio.Time, addr netip.Addr, chance func() uint6
 	if r.maxPerSecond <= 0 {
 		return true
 	}
-	if r.table == nil {
+	switch {
+	case r.table != nil:
+	case r.hasOneSource:
+		r.table = make([]sourceLimit, 1)
+	default:
 		r.table = make([]sourceLimit, 1<<rateTableBits)
 	}
-	s := &r.table[r.tableIndex(addr)]
+	s := &r.table[r.tableIndex(addr)&uint64(len(r.table)-1)]
 	return s.chanceLimit.allow(now, time.Second, 1, r.maxPerSecond, chance) &&
 		s.burst.allow(now, 1, r.maxPerSecond, burstSlack)
 }

@@ -135,7 +135,9 @@ func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	// processed as described in Section 5.1." It is the only chunk (sections 8.5.1 A and 12.3).
 	case g.hasInit:
 		if pkt.VTag() == 0 && g.numChunks == 1 {
-			e.handleInit(now, p, first, s.listenerConfig)
+			if !e.awaitsOpen(s) {
+				e.handleInit(now, p, first, s.listenerConfig)
+			}
 			return false
 		}
 		e.stats.OutOfBlue++
@@ -164,6 +166,13 @@ func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 		e.answerOutOfBlue(now, p, false)
 	}
 	return false
+}
+
+// awaitsOpen says whether an INIT is for a port that this side has yet to open. Over a link to one
+// peer both sides may open, the one before the other. An ABORT would end what the other side has
+// begun. It sends its INIT again, and answers that of this side (section 5.2.1).
+func (e *Endpoint) awaitsOpen(s *UnmatchedPacket) bool {
+	return s.listenerConfig == nil && e.cfg.Features&rawio.PointToPoint != 0
 }
 
 // allowAnswer says whether the source of a packet may get an answer.

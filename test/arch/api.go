@@ -18,8 +18,8 @@ import (
 // face lists the packages that a program imports, on Linux, and those for harnesses around the
 // core: assoc, endpoint, wire and simnet.
 var face = []string{
-	"compat", "metrics", "rawio", "rawio/mem", "rawio/pcap", "rawio/raw", "rawio/simnet", "rawio/tun", "rawio/udp",
-	"rdma",
+	"compat", "metrics", "rawio", "rawio/mem", "rawio/netconn", "rawio/pcap", "rawio/raw", "rawio/simnet", "rawio/tun",
+	"rawio/udp", "rdma",
 	"sctp", "sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/qlog", "sctp/upper", "sctp/wire",
 }
 

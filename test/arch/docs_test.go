@@ -25,8 +25,8 @@ import (
 func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 	guide := must.Get(os.ReadFile(filepath.Join(root, "docs", "guide.md")))(t)
 	var code []byte
-	for _, name := range []string{"echo", "board"} {
-		src := must.Get(os.ReadFile(filepath.Join(root, "examples", name, "main.go")))(t)
+	for _, name := range []string{"examples/echo/main.go", "examples/board/main.go", "rawio/netconn/example_test.go"} {
+		src := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
 		code = append(code, src...)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(guide, -1)

@@ -12,6 +12,7 @@ var files = []File{
 	{RFC: "5061", Subject: "adaptation indication", Set: "sctp"},
 	{RFC: "6951", Subject: "UDP encapsulation", Set: "sctp"},
 	{RFC: "8899", Subject: "packetization layer PMTU discovery", Set: "sctp"},
+	{RFC: "8261", Subject: "SCTP over DTLS", Set: "sctp"},
 	{RFC: "4820", Subject: "padding", Set: "sctp"},
 	{RFC: "7829", Subject: "potentially failed paths", Set: "sctp"},
 	{RFC: "5043", Subject: "DDP over SCTP", Set: "rdma"},

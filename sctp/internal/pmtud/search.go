@@ -126,6 +126,14 @@ func (s *Search) StartAtMax(now rawio.Time) {
 	}
 }
 
+// StartComplete begins in Complete, on a path that is trusted to carry the largest size. Nothing is
+// probed until a black hole says that it does not.
+func (s *Search) StartComplete() {
+	s.ceiling, s.reportedSize = 0, 0
+	s.state, s.plpmtu, s.probeCount, s.sentProbes = Complete, s.limits.Max, 0, nil
+	s.timerAt, s.probeInFlight = rawio.Never, false
+}
+
 // skipsBase reports whether the base size is tried by a larger one.
 func (s *Search) skipsBase() bool { return s.state == Base && s.probedSize > s.limits.Base }
 

@@ -19,6 +19,19 @@ const maxFragmentedPacket = 60 << 10
 // link makes them of anything.
 func (p *Path) fitsChunk(r *chunkRecord) bool { return r.chunkLen() <= p.pmdcs || p.CutFrom == 0 }
 
+// longestNewChunk returns the octets of a DATA chunk that is cut now, so that it leaves room for a
+// SACK. With SafePMTU several chunks go into a packet that is longer. When the path MTU falls again
+// they go into several packets, and none is stuck.
+func (p *Path) longestNewChunk() int {
+	sack := wire.SackLen(0, 0)
+	room, safe := p.pmdcs-sack, int(p.SafePMTU)-wire.CommonHeaderLen-sack
+	if p.SafePMTU == 0 || room <= safe {
+		return p.pmdcs
+	}
+	parts := (room + safe - 1) / safe
+	return room/parts&^3 + sack
+}
+
 // waitsToFragment reports whether a chunk that does not fit waits. Another has then gone to p in
 // such a packet less than an RTO ago.
 func (p *Path) waitsToFragment(now rawio.Time, r *chunkRecord) bool {

@@ -103,8 +103,11 @@ type Path struct {
 	BasePMTU int
 	// CutFrom is set by the owner. Packets of at least so many octets, where they are longer than
 	// the MTU, are sent as IP fragments. 0: all of them; less: none.
-	CutFrom           int32
-	blackHoleTimeouts int32 // T3-rtx expiries for packets above BasePMTU, with none acknowledged since
+	CutFrom int32
+	// SafePMTU is set by an owner whose link makes no fragments at all. Packets of so many octets
+	// pass in any case, and no chunk is cut that needs a longer one. 0: chunks fill packets.
+	SafePMTU          uint16
+	blackHoleTimeouts uint16 // T3-rtx expiries for packets above BasePMTU, with none acknowledged since
 	mtu               int
 	pmdcs             int
 	fragmentAgainAt   rawio.Time // no other packet for the sake of its length earlier, see oversized.go

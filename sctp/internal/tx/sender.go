@@ -124,7 +124,7 @@ func (s *Sender) MaxPayload() int {
 	n := maxPMDCS
 	for _, p := range s.paths {
 		if p.State != Unconfirmed {
-			n = min(n, p.pmdcs)
+			n = min(n, p.longestNewChunk())
 		}
 	}
 	n -= wire.SackLen(0, 0) + wire.DataHeaderLen
