@@ -79,7 +79,7 @@ func TestFaultsApply(t *testing.T) {
 	for _, err := range applyAll("../..", list) {
 		t.Error(err)
 	}
-	check.OK(t, checkProofs("../..", list))
+	check.OK(t, must.Get(readClaims("../.."))(t).checkProofs(list))
 	count := make(map[string]int)
 	for _, f := range list {
 		count[f.layerOf()]++

@@ -42,24 +42,35 @@ var works = []proof{
 // proofTime is the longest that a test says nothing before it counts as one that hangs.
 const proofTime = 10 * time.Second
 
-// checkProofs returns what is wrong with what the faults say that they prove, without running
-// anything.
-func checkProofs(root string, list []*fault) error {
+// claims is what the faults may say that they prove.
+type claims struct {
+	root  string
+	rows  map[string]bool
+	cited map[string][]proof
+}
+
+// readClaims reads the rows and which tests cite them.
+func readClaims(root string) (*claims, error) {
 	files, err := conformance.Load(filepath.Join(root, "test", "conformance"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cites, err := conformance.Citations(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rows := make(map[string]bool)
+	c := &claims{root: root, rows: make(map[string]bool), cited: citedBy(root, cites)}
 	for _, f := range files {
 		for _, row := range f.Rows {
-			rows[row.ID] = true
+			c.rows[row.ID] = true
 		}
 	}
-	cited := citedBy(root, cites)
+	return c, nil
+}
+
+// checkProofs returns what is wrong with what the faults say that they prove, without running
+// anything.
+func (c *claims) checkProofs(list []*fault) error {
 	var errs []error
 	for _, f := range list {
 		wrong := func(format string, args ...any) {
@@ -73,13 +84,13 @@ func checkProofs(root string, list []*fault) error {
 		}
 		for _, p := range f.proves {
 			switch {
-			case !rows[p.row]:
+			case !c.rows[p.row]:
 				wrong("proves %s, which is no row", p.row)
-			case p.test != "" && !slices.Contains(cited[p.row], p):
+			case p.test != "" && !slices.Contains(c.cited[p.row], p):
 				wrong("%s of %s does not cite %s", p.test, p.pkg, p.row)
 			}
 		}
-		text, err := os.ReadFile(filepath.Join(root, f.file))
+		text, err := os.ReadFile(filepath.Join(c.root, f.file))
 		if err != nil {
 			wrong("%v", err)
 			continue
@@ -152,8 +163,12 @@ func runProofs(o proving) (ok bool, err error) {
 		return false, err
 	}
 	list = slices.DeleteFunc(list, func(f *fault) bool { return len(f.proves) == 0 || !re.MatchString(f.name) })
+	c, err := readClaims(".")
+	if err != nil {
+		return false, err
+	}
 	list = slices.DeleteFunc(list, func(f *fault) bool {
-		e := checkProofs(".", []*fault{f})
+		e := c.checkProofs([]*fault{f})
 		if err = errors.Join(err, e); e != nil {
 			fmt.Println("NO FAULT", e)
 		}
@@ -177,7 +192,7 @@ func runProofs(o proving) (ok bool, err error) {
 	}
 	defer os.RemoveAll(dir)
 	p := prover{runner: runner{options: options{jobs: o.jobs}, dir: dir}, draft: o.draft != "",
-		clean: make(map[proof]bool)}
+		cited: c.cited, clean: make(map[proof]bool)}
 	for again := true; again; {
 		if again, err = p.weaveAll(&list); err != nil {
 			return false, err
@@ -292,15 +307,6 @@ func (t checkedOutTree) faultAt(file, line string) (number int) {
 
 // compileTests compiles the tests.
 func (p *prover) compileTests(list []*fault) error {
-	root, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
-	if err != nil {
-		return fmt.Errorf("git rev-parse: %w", err)
-	}
-	cites, err := conformance.Citations(strings.TrimSpace(string(root)))
-	if err != nil {
-		return err
-	}
-	p.cited = citedBy(strings.TrimSpace(string(root)), cites)
 	p.tests, p.above = make(map[string]*tests), make(map[string][]string)
 	var all []*tests
 	add := func(pkg string) {
@@ -312,9 +318,11 @@ func (p *prover) compileTests(list []*fault) error {
 	}
 	for _, w := range works {
 		add(w.pkg)
-		if p.above[w.pkg], err = p.woven.dependenciesOf("./" + w.pkg); err != nil {
+		deps, err := p.woven.dependenciesOf("./" + w.pkg)
+		if err != nil {
 			return err
 		}
+		p.above[w.pkg] = deps
 	}
 	for _, f := range list {
 		for _, r := range f.proves {
