@@ -13,7 +13,7 @@ const (
 	TypeLocal    ErrorType = 0x0 // local catastrophic error; its only code is 0x00
 	TypeTagged   ErrorType = 0x1 // tagged buffer error
 	TypeUntagged ErrorType = 0x2 // untagged buffer error
-	TypeLLP      ErrorType = 0x3 // reserved for the lower layer: the stream was lost; Cause says why
+	TypeLLP      ErrorType = 0x3 // reserved for the lower layer; Cause says why
 )
 
 // Codes of TypeTagged, RFC 5041 section 7.2.
@@ -38,6 +38,8 @@ const (
 // Error is a fatal error of a DDP Stream with the report that section 7.1 asks for.
 type Error struct {
 	Type ErrorType
+	// Code is that of the type. With TypeLLP it is one of the lower layer: 0 says that the stream was
+	// lost, another that the lower layer has found an error in what came (Stream.LLPFailed).
 	Code uint8
 	// Header[:HeaderLen] is the DDP header of the segment at fault; HeaderLen is 0 where there is
 	// none.
@@ -101,6 +103,9 @@ func (e *Error) describe() string {
 			return "the untagged segment has a DDP version other than 1"
 		}
 	case TypeLLP:
+		if e.Code != 0 {
+			return "the lower layer found an error in what came"
+		}
 		return "the lower layer lost the stream"
 	}
 	return fmt.Sprintf("error type %#x code %#02x", uint8(e.Type), e.Code)

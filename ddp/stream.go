@@ -61,9 +61,9 @@ type ULP interface {
 	Drained()
 
 	// Fatal reports an error at its turn in delivery order. Nothing is placed or delivered after
-	// it. One more message may be submitted (the RDMAP Terminate, section 7.1) unless err.Type is
-	// TypeLLP. The stream goes on sending until the ULP calls Abort (section 6.2.2). Fatal is
-	// called at most once.
+	// it. One more message may be submitted (the RDMAP Terminate, section 7.1) unless the stream is
+	// lost: TypeLLP without a Code. The stream goes on sending until the ULP calls Abort (section
+	// 6.2.2). Fatal is called at most once.
 	Fatal(err *Error)
 
 	// PeerClosed reports that the peer closed its half gracefully; the own half still sends
@@ -167,6 +167,10 @@ func (s *Stream) PD() PD { return s.pd }
 
 // Table returns the STag table that the stream looks STags up in.
 func (s *Stream) Table() *Table { return s.table }
+
+// Faulted reports whether a fatal error was reported, by Fatal or Fail. Nothing is received any more
+// then.
+func (s *Stream) Faulted() bool { return s.errorReported }
 
 // Attach enables the stream in both directions on an LLP stream that is set up (section 6.1).
 func (s *Stream) Attach(llp LLP) {

@@ -146,6 +146,30 @@ func TestLossAfterAFaultIsNotReportedTwice(t *testing.T) {
 	r.ulp.checkLog(t, "fatal 0x2/0x06")
 }
 
+// RFC 5044 section 8: a lower layer that found an error passes nothing more on, and still sends.
+func TestErrorThatTheLowerLayerFound(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 8)
+	reg := r.registerRegion(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	cause := errors.New("wrong CRC")
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(patternOf(30)), 1)
+	r.LLPFailed(2, cause)
+	r.LLPFailed(3, cause)
+	r.deliverSegment(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+	r.ulp.checkLog(t, "fatal 0x3/0x02")
+	check.That(t, errors.Is(r.ulp.fault, cause) && isZero(mem) && r.llp.aborted == 0, "fault %v, memory %x, %d aborts",
+		r.ulp.fault, mem, r.llp.aborted)
+	check.Equal(t, "last message", r.SendUntagged(0, [5]byte{}, nil, 2), nil)
+	check.Equal(t, "another one", r.SendUntagged(0, [5]byte{}, nil, 3), ErrFaulted)
+	check.Equal(t, "segments", len(r.cutAll(1500)), 2)
+	r.Acked()
+	r.Acked()
+	r.ulp.checkLog(t, "completed 1", "completed 2")
+	r.Closed(errors.New("gone"))
+	r.ulp.checkLog(t)
+	check.That(t, (&Error{Type: TypeLLP, Code: 2}).Error() != (&Error{Type: TypeLLP}).Error(), "two errors read alike")
+}
+
 func TestAbortBeforeAttach(t *testing.T) {
 	u := &recorder{queues: []*Queue{NewQueue(1)}}
 	s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: u, Queues: 1})

@@ -133,7 +133,7 @@ func (q *QP) rejectMessage(f *fault) {
 
 // Fatal takes an error that ddp found, in its turn (sections 6.2 and 7.1).
 func (q *QP) Fatal(e *ddp.Error) {
-	if e.Type == ddp.TypeLLP {
+	if e.Type == ddp.TypeLLP && e.Code == 0 {
 		q.failWithoutTerminate(&StreamError{Cause: e.Cause})
 		return
 	}

@@ -3,12 +3,16 @@ package rdmap
 // What the enhanced connection setup of RFC 6581 asks of a QP. The messages themselves are package
 // ddpadapt's.
 
-// ETypeMPA is the error type of setup errors. A Terminate reports them under LayerLLP, also over
-// SCTP (RFC 6581 section 8).
+// ETypeMPA is the error type of MPA under LayerLLP. Setup errors have it also over SCTP (RFC 6581
+// section 8).
 const ETypeMPA EType = 0
 
-// Error codes of LayerLLP with ETypeMPA (RFC 6581 section 8).
+// Error codes of LayerLLP with ETypeMPA (RFC 5044 section 8, RFC 6581 section 8).
 const (
+	CodeMPALost         = 0x01 // TCP connection closed, terminated, or lost
+	CodeMPACRC          = 0x02
+	CodeMPAMarker       = 0x03 // Marker and ULPDU Length fields do not agree
+	CodeMPAFrame        = 0x04 // invalid Request or Reply Frame
 	CodeSetupLocal      = 0x05 // local catastrophic error
 	CodeInsufficientIRD = 0x06
 	CodeNoRTR           = 0x07 // no matching Ready to Receive indication
@@ -60,14 +64,22 @@ func (q *QP) Refuse(code uint8, cause error) {
 	q.failStream(Terminate{Layer: LayerLLP, EType: ETypeMPA, Code: code}, cause)
 }
 
-func setupCodeName(code uint8) string {
+func mpaCodeName(code uint8) string {
 	switch code {
+	case CodeMPALost:
+		return "MPA, TCP connection closed, terminated, or lost"
+	case CodeMPACRC:
+		return "MPA, CRC error"
+	case CodeMPAMarker:
+		return "MPA, Marker and ULPDU Length field mismatch"
+	case CodeMPAFrame:
+		return "MPA, invalid Request or Reply Frame"
 	case CodeSetupLocal:
-		return "local catastrophic error"
+		return "connection setup, local catastrophic error"
 	case CodeInsufficientIRD:
-		return "insufficient IRD resources"
+		return "connection setup, insufficient IRD resources"
 	case CodeNoRTR:
-		return "no matching RTR option"
+		return "connection setup, no matching RTR option"
 	}
-	return "unknown code"
+	return "connection setup, unknown code"
 }

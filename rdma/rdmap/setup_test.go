@@ -99,6 +99,37 @@ func TestReadyToReceiveIndications(t *testing.T) {
 	})
 }
 
+func TestErrorOfMPAIsATerminateWithItsCode(t *testing.T) {
+	// req 5040-4.8-3: layer 2, type 0, the code of RFC 5044 section 8; no header is quoted. Then the
+	// stream ends.
+	for code, text := range map[uint8]string{rdmap.CodeMPACRC: "CRC error",
+		rdmap.CodeMPAMarker: "Marker and ULPDU Length field mismatch"} {
+		p := rdmaptest.IdlePair(t, nil)
+		cause := errors.New("because")
+		p.A.QP.Stream().LLPFailed(code, cause)
+		p.Run()
+		tm, raw := p.A.LastTerminate()
+		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code}) && len(p.A.Log) == 1,
+			"Terminate %+v, %d messages", tm, len(p.A.Log))
+		rdmaptest.Same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})
+		check.That(t, errors.Is(p.A.QP.Err(), cause) && p.A.Finished && p.A.QP.State() == rdmap.StateError,
+			"%v, finished %v, state %v", p.A.QP.Err(), p.A.Finished, p.A.QP.State())
+		var got *rdmap.StreamError
+		check.That(t, errors.As(p.B.QP.Err(), &got) && got.Remote && *got.Terminate == tm &&
+			got.Error() == "rdmap: the peer terminated the stream: MPA, "+text+" (0x0"+string('0'+rune(code))+")",
+			"peer: %v", p.B.QP.Err())
+	}
+	for code, text := range map[uint8]string{rdmap.CodeMPALost: "MPA, TCP connection closed, terminated, or lost (0x01)",
+		rdmap.CodeMPAFrame: "MPA, invalid Request or Reply Frame (0x04)"} {
+		check.Equal(t, "text", (&rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code}).String(), text)
+	}
+	p := rdmaptest.IdlePair(t, nil)
+	p.A.QP.Stream().Closed(errors.New("lost")) // there is no way to say so
+	p.Run()
+	check.That(t, len(p.A.Log) == 0 && p.A.QP.State() == rdmap.StateError, "%d messages, state %v", len(p.A.Log),
+		p.A.QP.State())
+}
+
 func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7;
 	// then the stream ends.

@@ -100,10 +100,13 @@ func (c *Config) readQueueOpcodes() uint16 {
 }
 
 // terminateFor is the Terminate that reports a DDP error (section 7.1 rules 2 and 3). A fault of
-// RDMAP rides in the cause of e.
+// RDMAP rides in the cause of e. One of the lower layer keeps its code (section 4.8).
 func terminateFor(e *ddp.Error) Terminate {
 	t := Terminate{Layer: LayerDDP, EType: EType(e.Type), Code: e.Code}
 	var f *fault
+	if e.Type == ddp.TypeLLP {
+		return Terminate{Layer: LayerLLP, EType: ETypeMPA, Code: e.Code}
+	}
 	if errors.As(e.Cause, &f) {
 		t.Layer, t.EType, t.Code = LayerRDMA, f.etype, f.code
 	}

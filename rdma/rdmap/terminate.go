@@ -15,7 +15,7 @@ type Layer uint8
 const (
 	LayerRDMA Layer = 0
 	LayerDDP  Layer = 1
-	LayerLLP  Layer = 2 // over SCTP only when enhanced setup fails (RFC 6581 section 8)
+	LayerLLP  Layer = 2 // MPA; over SCTP only when enhanced setup fails (RFC 6581 section 8)
 )
 
 // EType is the error type of a Terminate. The values below are those of LayerRDMA; with LayerDDP it
@@ -166,7 +166,7 @@ func (t *Terminate) String() string {
 			t.Code)
 	case LayerLLP:
 		if t.EType == ETypeMPA {
-			return fmt.Sprintf("connection setup, %s (0x%02x)", setupCodeName(t.Code), t.Code)
+			return fmt.Sprintf("%s (0x%02x)", mpaCodeName(t.Code), t.Code)
 		}
 	}
 	return fmt.Sprintf("layer %d, type 0x%x, code 0x%02x", uint8(t.Layer), uint8(t.EType), t.Code)

@@ -47,7 +47,8 @@ func TestImportsOnlyGoDown(t *testing.T) {
 	})
 	must.OK(t, err)
 	// DDP knows nothing of SCTP: ddpadapt is the only room that knows both.
-	for _, file := range slices.Concat(sourceFiles(t, "ddp"), sourceFiles(t, "ddp/llp"), sourceFiles(t, "rdma/rdmap")) {
+	for _, file := range slices.Concat(sourceFiles(t, "ddp"), sourceFiles(t, "ddp/llp"), sourceFiles(t, "mpa"),
+		sourceFiles(t, "rdma/rdmap")) {
 		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly))(t)
 		for _, imp := range f.Imports {
 			check.That(t, !strings.Contains(imp.Path.Value, module+"sctp"), "%s imports %s", file, imp.Path.Value)

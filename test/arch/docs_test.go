@@ -119,7 +119,7 @@ func literals(t *testing.T) string {
 		}
 		return "", false
 	}
-	for _, dir := range []string{"cmd", "ddp", "ddpadapt", "internal", "rawio", "rdma", "sctp"} {
+	for _, dir := range []string{"cmd", "ddp", "ddpadapt", "internal", "mpa", "rawio", "rdma", "sctp"} {
 		must.OK(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

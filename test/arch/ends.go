@@ -36,6 +36,16 @@ var ends = []struct {
 		"HandleEvent: e.Err":             "the error that the association ended by",
 		"endAll: err":                    "the error that the association ended by",
 	}},
+	{"mpa", `\.(?:endConn|refuseFrame|leave|Lost|Break)\(([&\w.]+)`, map[string]string{
+		"HandleTimeout: ErrStartupTimeout": "[ErrStartupTimeout]", "HandleTimeout: ErrLingerTimeout": "[ErrLingerTimeout]",
+		"Abort: nil": "nil", "Break: err": "[InternalError]", "changeState: invariant.Violation": "[InternalError]",
+		"Lost: &Error": "[Error] with CodeLost", "PeerFinished: ErrTruncated": "[ErrTruncated]",
+		"PeerFinished: ErrClosedEarly": "[ErrClosedEarly]", "endIfBothClosed: nil": "nil",
+		"refuseFrame: &Error": "[Error] with CodeFrame", "receiveFrame: err": "[FrameError]",
+		"receiveFrame: &FrameError": "[FrameError]", "receiveReply: &FrameError": "[FrameError]",
+		"Receive: &FrameError": "[FrameError]", "receiveFPDUs: &FrameError": "[FrameError]",
+		"receiveReply: err": "[llp.RejectedError]", "finishReject: nil": "nil",
+	}},
 	{"rdma", `\.(?:abortSession|finishSetup|finishSession|Refuse)\((?:rdmap\.\w+, )?([\w.]+)`, map[string]string{
 		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]",
 		"Close: net.ErrClosed":       "[net.ErrClosed]",

@@ -19,7 +19,7 @@ const module = "github.com/rddp-go/rddp/"
 
 // sansIO lists the packages that never touch the world.
 var sansIO = []string{
-	"ddp", "ddp/llp", "ddpadapt", "internal/sparse", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
+	"ddp", "ddp/llp", "ddpadapt", "internal/sparse", "mpa", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
 	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/wire", "sctp/internal/*",
 }
 
@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"metrics", "metrics/*"},
 	{"compat"},
 	{"rdma", "rdma/rdmap"},
-	{"ddpadapt"},
+	{"ddpadapt", "mpa"},
 	{"ddp", "ddp/llp"},
 	{"sctp/qlog"},
 	{"sctp"},

@@ -18,6 +18,7 @@ var files = []File{
 	{RFC: "5043", Subject: "DDP over SCTP", Set: "rdma"},
 	{RFC: "5041", Subject: "DDP", Set: "rdma"},
 	{RFC: "5040", Subject: "RDMAP", Set: "rdma"},
+	{RFC: "5044", Subject: "DDP over TCP (MPA)", Set: "rdma"},
 	{RFC: "6581", Subject: "enhanced connection setup", Set: "rdma"},
 	{RFC: "7306", Subject: "atomics, immediate data", Set: "rdma"},
 	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma"},

@@ -16,7 +16,7 @@ var Levels = []string{"MUST", "MUST NOT", "RULE", "SHOULD", "SHOULD NOT", "MAY"}
 type Row struct {
 	ID, Section string
 	Level       string // one of Levels
-	Layer       string // sctp, ddpadapt, ddp, rdma, rawio, app, n/a
+	Layer       string // sctp, ddpadapt, mpa, ddp, rdma, rawio, app, n/a
 	Side        string // sender, receiver, both, local
 	Text        string
 }
