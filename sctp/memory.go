@@ -86,7 +86,8 @@ func (c *Conn) heldOctets() int {
 	if c.end.memoryFreed {
 		return 0
 	}
-	n := connOctets + c.core.Held() + 8*cap(c.recv.inbox.queue) + c.send.buffer.heldOctets()
+	n := connOctets + c.core.Held() + 8*cap(c.recv.inbox.queue) + c.send.buffer.heldOctets() +
+		len(c.recv.streams.all())*streamOctets
 	if c.observers.events != nil {
 		n += c.observers.events.queuedOctets
 	}
@@ -199,7 +200,7 @@ func (c *Conn) abortForMemory(fair int64) {
 
 // hasUnread says whether there is something for the program to read. Owner only.
 func (r *recvSide) hasUnread() bool {
-	for _, s := range r.streams {
+	for _, s := range r.streams.all() {
 		if s.inbox.first() != nil {
 			return true
 		}

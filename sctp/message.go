@@ -55,13 +55,13 @@ const quickAnswerTime = 200 * time.Microsecond
 // recvSide is the messages that wait for the program. Owner only, but for readable, deadline,
 // expectsWrites and blockedReader.
 type recvSide struct {
-	inbox          inbox                     // messages of streams that are not in use as a Stream
-	streams        map[wire.StreamID]*Stream // the ones that are
-	socket         *Socket                   // one-to-many style: the Socket that gets the messages instead
-	unreadInSocket int32                     // messages that wait there
-	expectsWrites  atomic.Bool               // the program is about to write; only the owner changes it
-	lastReadAt     rawio.Time                // when a message was last read to its end
-	deadline       deadline                  // of reads
+	inbox          inbox        // messages of streams that are not in use as a Stream
+	streams        *streamTable // the ones that are
+	socket         *Socket      // one-to-many style: the Socket that gets the messages instead
+	unreadInSocket int32        // messages that wait there
+	expectsWrites  atomic.Bool  // the program is about to write; only the owner changes it
+	lastReadAt     rawio.Time   // when a message was last read to its end
+	deadline       deadline     // of reads
 	readable       signal
 	blockedReader  prefetch.BlockedGoroutine // the goroutine that waits for readable
 }
@@ -250,7 +250,11 @@ func (c *Conn) distributeMessages() (left bool) {
 			c.afterUnlock.tasks |= taskWakeSocket
 			continue
 		}
-		if s := c.recv.streams[r.Stream]; s != nil {
+		s := c.recv.streams.get(r.Stream)
+		if s == nil && c.recv.streams != nil && c.recv.streams.accepts {
+			s = c.beginStream(r.Stream)
+		}
+		if s != nil {
 			s.inbox.push(r)
 			c.afterUnlock.wakeStream(s)
 			continue

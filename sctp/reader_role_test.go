@@ -342,7 +342,7 @@ func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 		"Abort": func(c *Conn) { c.Abort("enough") },
 		"deadline": func(c *Conn) {
 			c.SetWriteDeadline(time.Now())
-			for _, s := range c.recv.streams {
+			for _, s := range c.recv.streams.all() {
 				s.SetReadDeadline(time.Now())
 			}
 		},

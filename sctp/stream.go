@@ -32,18 +32,20 @@ var _ net.Conn = (*Stream)(nil)
 func (c *Conn) Stream(id uint16) *Stream {
 	c.lock()
 	defer c.unlock()
-	s := c.recv.streams[wire.StreamID(id)]
-	if s == nil {
-		s = &Stream{c: c, id: wire.StreamID(id)}
-		s.readable.init(c.t)
-		s.readDeadline.t, s.writeDeadline.t, s.readDeadline.signal = c.t, c.t, &s.readable
-		if c.recv.streams == nil {
-			c.recv.streams = make(map[wire.StreamID]*Stream)
-		}
-		c.recv.streams[s.id] = s
-		if s.inbox.takeStream(&c.recv.inbox, s.id); s.inbox.first() != nil {
-			s.readable.Set()
-		}
+	if s := c.recv.streams.get(wire.StreamID(id)); s != nil {
+		return s
+	}
+	return c.openStream(wire.StreamID(id))
+}
+
+// openStream makes a Stream, with what waits for it. Owner only.
+func (c *Conn) openStream(id wire.StreamID) *Stream {
+	s := &Stream{c: c, id: id}
+	s.readable.init(c.t)
+	s.readDeadline.t, s.writeDeadline.t, s.readDeadline.signal = c.t, c.t, &s.readable
+	c.ensureStreams().open[id] = s
+	if s.inbox.takeStream(&c.recv.inbox, s.id); s.inbox.first() != nil {
+		s.readable.Set()
 	}
 	return s
 }
@@ -106,8 +108,8 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 // returns nil.
 func (s *Stream) Close() error {
 	a, _ := s.c.lock()
-	if s.c.recv.streams[s.id] == s {
-		delete(s.c.recv.streams, s.id)
+	if s.c.recv.streams.get(s.id) == s {
+		delete(s.c.recv.streams.open, s.id)
 	}
 	s.inbox.discardAll(a)
 	s.inbox.streamClosed, s.writeDeadline.streamClosed = true, true
