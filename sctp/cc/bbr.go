@@ -36,89 +36,6 @@ const (
 // unbounded is the draft's Infinity of volumes and rates.
 const unbounded = math.MaxInt64 / 4
 
-// bbr is BBR version 3 (draft-ietf-ccwg-bbr). Its model of the path is the most that it delivers
-// (max_bw) and the shortest round trip (min_rtt). It paces by the first, and has no more in flight
-// than about twice what both make up. Single losses do not slow it down, losses above LossThresh
-// do. Fields and methods have the draft's names. Volumes are octets of DATA chunks, rates octets of
-// them a second.
-type bbr struct {
-	pmdcs     int        // C.SMSS
-	now       rawio.Time // of the event in processing
-	hasSample bool       // there was a sample
-
-	// Output control parameters.
-	cwnd       int
-	pacingRate int64 // C.pacing_rate, 0 until there is a sample
-
-	// General state.
-	state              bbrState
-	delivered          uint64 // C.delivered
-	inflight           int    // C.inflight
-	roundCount         uint64
-	roundStart         bool
-	nextRoundDelivered uint64
-	idleRestart        bool
-	drainStartRound    uint64
-	cwndLimited        bool // C.is_cwnd_limited: cwnd was used up in the last round trip
-	cwndUsed           bool // or in this one
-	initialDelivered   uint64
-
-	// The model: data rate.
-	maxBw       int64
-	maxBwFilter [bbrMaxBwFilterLen]int64 // of each cycle, the present one last
-	bwShortterm int64
-	bw          int64
-
-	// The model: data volume.
-	minRTT                 time.Duration // 0: none yet, the draft's Infinity
-	minRTTStamp            rawio.Time
-	inflightLongterm       int64
-	inflightShortterm      int64
-	extraAcked             int64
-	extraAckedFilter       maxFilter
-	extraAckedStart        rawio.Time
-	extraAckedDelivered    int64
-	maxInflight            int64
-	probeRTTMinDelay       time.Duration // 0: none yet
-	probeRTTMinStamp       rawio.Time
-	probeRTTExpired        bool
-	probeRTTDoneAt         rawio.Time // 0: not due
-	probeRTTRoundDone      bool
-	priorCwnd              int
-	lossRoundDelivered     uint64
-	lossRoundStart         bool
-	lossInRound            bool
-	lossEvents             int // ranges lost in the round trip
-	bwLatest               int64
-	inflightLatest         int64
-	fullBw                 int64
-	fullBwCount            int
-	fullBwNow              bool
-	fullBwReached          bool
-	probeStopping          bool // BBR.ack_phase is ACKS_PROBE_STOPPING: its other values say nothing
-	bwProbeSample          bool
-	bwProbeUpAcked         int64
-	probeUpAckedPerInc     int64
-	bwProbeUpRounds        int
-	roundsSinceProbeUp     int64
-	bwProbeWait            time.Duration
-	cycleStamp             rawio.Time
-	prevProbeTooHigh       bool
-	prevProbePrecautionary bool
-	inRecovery             bool // losses are being repaired
-	undoSaved              bool // and what there was before is in undo,
-	undoable               bool // from which it may be restored
-	undoState              bbrUndo
-}
-
-// bbrUndo is the state before an episode of losses.
-type bbrUndo struct {
-	state             bbrState // that was left because of it: Startup or ProbeBW_UP, else none
-	bwShortterm       int64
-	inflightShortterm int64
-	inflightLongterm  int64
-}
-
 // NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose up to
 // about 2 % of the packets for other reasons than congestion. It keeps queues short where no other
 // controller fills them.
@@ -130,7 +47,7 @@ func NewBBR(pmdcs int, ipv6 bool) Controller {
 
 // Reset is OnInit. Times are set with the first sample.
 func (b *bbr) Reset() {
-	*b = bbr{pmdcs: b.pmdcs, inflightLongterm: unbounded}
+	*b = bbr{pmdcs: b.pmdcs, volume: bbrVolume{inflightLongterm: unbounded}}
 	b.cwnd = b.initialCwnd()
 	b.resetShortTermModel()
 	b.enterStartup()
@@ -168,7 +85,7 @@ func octetsAtRate(rate int64, d time.Duration) int64 { return int64(float64(rate
 // OnSent notes whether cwnd is used up.
 func (b *bbr) OnSent(_ rawio.Time, _, flight int) {
 	if flight >= b.cwnd {
-		b.cwndUsed, b.cwndLimited = true, true
+		b.round.cwndUsed, b.round.cwndLimited = true, true
 	}
 }
 
@@ -177,20 +94,20 @@ func (b *bbr) OnAck(rawio.Time, Ack) {}
 
 // OnSample is UpdateOnACK.
 func (b *bbr) OnSample(now rawio.Time, s *Sample) (limited bool) {
-	b.now, b.delivered, b.inflight = now, s.Delivered, s.Inflight
-	if !b.hasSample {
-		b.hasSample = true
-		b.probeRTTMinStamp = now
-		b.initialDelivered = s.Delivered - uint64(s.NewlyAcked)
+	b.now, b.progress.delivered, b.progress.inflight = now, s.Delivered, s.Inflight
+	if !b.progress.hasSample {
+		b.progress.hasSample = true
+		b.rtt.probeMinStamp = now
+		b.progress.initialDelivered = s.Delivered - uint64(s.NewlyAcked)
 	}
 	if s.SRTT > 0 { // which matters until there is a rate
 		b.pacingRate = b.PacingRate(s.SRTT)
 	}
-	if b.inRecovery && !s.Recovery {
+	if b.recovery.active && !s.Recovery {
 		b.restoreCwnd()
 	}
-	if b.inRecovery = s.Recovery; !b.inRecovery {
-		b.undoSaved = false
+	if b.recovery.active = s.Recovery; !b.recovery.active {
+		b.recovery.isSaved = false
 	}
 	limited = b.updateModelAndState(s)
 	b.setPacingRate(bbrGains[b.state].pacing)
@@ -200,7 +117,7 @@ func (b *bbr) OnSample(now rawio.Time, s *Sample) (limited bool) {
 
 // OnRestart is HandleRestartFromIdle.
 func (b *bbr) OnRestart(now rawio.Time) {
-	b.now, b.idleRestart, b.extraAckedStart = now, true, now
+	b.now, b.probeRTT.idleRestart, b.aggregation.startedAt = now, true, now
 	if b.state.inProbeBWState() {
 		b.setPacingRate(1)
 	} else if b.state == bbrProbeRTT {
@@ -219,14 +136,14 @@ func (b *bbr) OnIdle(now, since rawio.Time, _ int) {
 // OnLoss is OnEnterFastRecovery, and for the loss that a probe has repaired.
 func (b *bbr) OnLoss(now rawio.Time) {
 	b.noteLoss()
-	b.inRecovery = true
+	b.recovery.active = true
 }
 
 // OnTimeout is OnEnterRTO.
 func (b *bbr) OnTimeout(now rawio.Time) {
 	b.noteLoss()
 	b.saveCwnd()
-	b.inRecovery = true
+	b.recovery.active = true
 	b.cwnd = b.pmdcs
 }
 
@@ -236,16 +153,17 @@ func (b *bbr) OnTimeout(now rawio.Time) {
 func (b *bbr) OnECN(now rawio.Time) {
 	b.now = now
 	b.noteLoss()
-	b.undoable = false
+	b.recovery.undoable = false
 	switch {
 	case b.state == bbrStartup:
 		b.exitStartup()
 	case b.state == bbrProbeRefill || b.state == bbrProbeUp:
-		b.handleInflightTooHigh(int64(b.inflight), false)
+		b.handleInflightTooHigh(int64(b.progress.inflight), false)
 	default:
 		b.initLowerBounds()
-		b.bwShortterm = int64(bbrECNBeta * float64(min(b.bwShortterm, max(b.bw, 1))))
-		b.inflightShortterm = max(int64(bbrECNBeta*float64(min(b.inflightShortterm, int64(b.cwnd)))), b.minPipeCwnd())
+		b.rate.bwShortterm = int64(bbrECNBeta * float64(min(b.rate.bwShortterm, max(b.rate.bw, 1))))
+		inflight := min(b.volume.inflightShortterm, int64(b.cwnd))
+		b.volume.inflightShortterm = max(int64(bbrECNBeta*float64(inflight)), b.minPipeCwnd())
 	}
 	b.boundBWForModel()
 	b.setPacingRate(bbrGains[b.state].pacing)
@@ -254,20 +172,20 @@ func (b *bbr) OnECN(now rawio.Time) {
 
 // Undo is HandleSpuriousLossDetection.
 func (b *bbr) Undo(now rawio.Time) {
-	if !b.undoable {
+	if !b.recovery.undoable {
 		return
 	}
 	b.restoreCwnd()
-	b.lossInRound, b.undoable = false, false
-	b.resetFullBW()
-	u := b.undoState
-	b.bwShortterm = max(b.bwShortterm, u.bwShortterm)
-	b.inflightShortterm = max(b.inflightShortterm, u.inflightShortterm)
-	b.inflightLongterm = max(b.inflightLongterm, u.inflightLongterm)
-	b.undoState.state = bbrNone
+	b.signals.lossInRound, b.recovery.undoable = false, false
+	b.full.reset()
+	u := b.recovery.undo
+	b.rate.bwShortterm = max(b.rate.bwShortterm, u.bwShortterm)
+	b.volume.inflightShortterm = max(b.volume.inflightShortterm, u.inflightShortterm)
+	b.volume.inflightLongterm = max(b.volume.inflightLongterm, u.inflightLongterm)
+	b.recovery.undo.state = bbrNone
 	switch {
 	case u.state == bbrStartup && b.state != bbrStartup:
-		if b.fullBwReached = false; b.state != bbrProbeRTT {
+		if b.full.reached = false; b.state != bbrProbeRTT {
 			b.enterStartup()
 		}
 	case u.state == bbrProbeUp && b.state != bbrProbeUp && b.state != bbrProbeRTT:
@@ -277,24 +195,24 @@ func (b *bbr) Undo(now rawio.Time) {
 
 func (b *bbr) saveStateUponLoss() {
 	b.saveCwnd()
-	b.undoSaved, b.undoable = true, true
-	b.undoState = bbrUndo{bbrNone, b.bwShortterm, b.inflightShortterm, b.inflightLongterm}
+	b.recovery.isSaved, b.recovery.undoable = true, true
+	b.recovery.undo = bbrUndo{bbrNone, b.rate.bwShortterm, b.volume.inflightShortterm, b.volume.inflightLongterm}
 }
 
 func (b *bbr) saveCwnd() {
-	if !b.inRecovery && b.state != bbrProbeRTT {
-		b.priorCwnd = b.cwnd
+	if !b.recovery.active && b.state != bbrProbeRTT {
+		b.recovery.priorCwnd = b.cwnd
 	} else {
-		b.priorCwnd = max(b.priorCwnd, b.cwnd)
+		b.recovery.priorCwnd = max(b.recovery.priorCwnd, b.cwnd)
 	}
 }
 
-func (b *bbr) restoreCwnd() { b.cwnd = max(b.cwnd, b.priorCwnd) }
+func (b *bbr) restoreCwnd() { b.cwnd = max(b.cwnd, b.recovery.priorCwnd) }
 
 // setPacingRate is SetPacingRateWithGain. Until the pipe was full once the pace only grows.
 func (b *bbr) setPacingRate(gain float64) {
-	r := int64(gain * float64(b.bw) * (1 - bbrPacingMargin))
-	if r > 0 && (b.fullBwReached || r > b.pacingRate) {
+	r := int64(gain * float64(b.rate.bw) * (1 - bbrPacingMargin))
+	if r > 0 && (b.full.reached || r > b.pacingRate) {
 		b.pacingRate = r
 	}
 }
@@ -308,9 +226,10 @@ func (b *bbr) minPipeCwnd() int64 { return bbrMinPipePackets * int64(b.pmdcs) }
 
 func (b *bbr) setCwnd(s *Sample) {
 	b.updateMaxInflight()
-	if grown := b.cwnd + s.NewlyAcked; b.fullBwReached {
-		b.cwnd = int(min(int64(grown), b.maxInflight))
-	} else if int64(b.cwnd) < b.maxInflight || b.delivered-b.initialDelivered < uint64(b.initialCwnd()) {
+	if grown := b.cwnd + s.NewlyAcked; b.full.reached {
+		b.cwnd = int(min(int64(grown), b.volume.maxInflight))
+	} else if int64(b.cwnd) < b.volume.maxInflight ||
+		b.progress.delivered-b.progress.initialDelivered < uint64(b.initialCwnd()) {
 		b.cwnd = grown
 	}
 	b.cwnd = max(b.cwnd, int(b.minPipeCwnd()))
@@ -326,8 +245,8 @@ func (b *bbr) boundCwndForModel() {
 	case b.state == bbrProbeCruise || b.state == bbrProbeRTT:
 		limit = b.inflightWithHeadroom()
 	case b.state.inProbeBWState():
-		limit = b.inflightLongterm
+		limit = b.volume.inflightLongterm
 	}
-	limit = max(min(limit, b.inflightShortterm), b.minPipeCwnd())
+	limit = max(min(limit, b.volume.inflightShortterm), b.minPipeCwnd())
 	b.cwnd = int(min(int64(b.cwnd), limit, math.MaxInt32))
 }

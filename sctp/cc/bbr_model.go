@@ -18,19 +18,19 @@ func (b *bbr) updateModelAndState(s *Sample) (limited bool) {
 	b.updateProbeBWCyclePhase(s)
 	b.updateMinRTT(s)
 	limited = b.checkProbeRTT(s)
-	if b.lossRoundStart { // AdvanceLatestDeliverySignals
-		b.bwLatest, b.inflightLatest, b.lossEvents = s.Rate, int64(s.Volume), 0
+	if b.signals.lossRoundStart { // AdvanceLatestDeliverySignals
+		b.signals.bwLatest, b.signals.inflightLatest, b.signals.lossEvents = s.Rate, int64(s.Volume), 0
 	}
 	b.boundBWForModel()
 	return limited
 }
 
 func (b *bbr) updateLatestDeliverySignals(s *Sample) {
-	b.lossRoundStart = false
-	b.bwLatest = max(b.bwLatest, s.Rate)
-	b.inflightLatest = max(b.inflightLatest, int64(s.Volume))
-	if s.Valid && s.PriorDelivered >= b.lossRoundDelivered {
-		b.lossRoundDelivered, b.lossRoundStart = b.delivered, true
+	b.signals.lossRoundStart = false
+	b.signals.bwLatest = max(b.signals.bwLatest, s.Rate)
+	b.signals.inflightLatest = max(b.signals.inflightLatest, int64(s.Volume))
+	if s.Valid && s.PriorDelivered >= b.signals.lossRoundDelivered {
+		b.signals.lossRoundDelivered, b.signals.lossRoundStart = b.progress.delivered, true
 	}
 }
 
@@ -41,83 +41,81 @@ func (b *bbr) updateLatestDeliverySignals(s *Sample) {
 // the margin and what was lost.
 func (b *bbr) updateCongestionSignals(s *Sample) {
 	b.updateRound(s)
-	if s.Rate > 0 && (s.Rate >= b.maxBw || !s.AppLimited) {
-		b.maxBwFilter[1] = max(b.maxBwFilter[1], s.Rate)
-		b.maxBw = max(b.maxBwFilter[0], b.maxBwFilter[1])
+	if s.Rate > 0 && (s.Rate >= b.rate.maxBw || !s.AppLimited) {
+		b.rate.maxBwFilter[1] = max(b.rate.maxBwFilter[1], s.Rate)
+		b.rate.maxBw = max(b.rate.maxBwFilter[0], b.rate.maxBwFilter[1])
 	}
-	if !b.lossRoundStart {
+	if !b.signals.lossRoundStart {
 		return
 	}
 	// AdaptLowerBoundsFromCongestion
-	if b.lossInRound && !b.state.isProbingBW() && inflightTooHigh(s.Lost, s.TxInFlight) &&
+	if b.signals.lossInRound && !b.state.isProbingBW() && inflightTooHigh(s.Lost, s.TxInFlight) &&
 		s.Lost >= bbrFullLossCnt*b.pmdcs {
 		b.initLowerBounds()
-		b.bwShortterm = max(b.bwLatest, int64(bbrBeta*float64(b.bwShortterm)))
-		b.inflightShortterm = max(b.inflightLatest, int64(bbrBeta*float64(b.inflightShortterm)))
+		b.rate.bwShortterm = max(b.signals.bwLatest, int64(bbrBeta*float64(b.rate.bwShortterm)))
+		b.volume.inflightShortterm = max(b.signals.inflightLatest, int64(bbrBeta*float64(b.volume.inflightShortterm)))
 	}
-	b.lossInRound = false
+	b.signals.lossInRound = false
 }
 
 func (b *bbr) initLowerBounds() {
-	if b.bwShortterm == unbounded {
-		b.bwShortterm = b.maxBw
+	if b.rate.bwShortterm == unbounded {
+		b.rate.bwShortterm = b.rate.maxBw
 	}
-	if b.inflightShortterm == unbounded {
-		b.inflightShortterm = int64(b.cwnd)
+	if b.volume.inflightShortterm == unbounded {
+		b.volume.inflightShortterm = int64(b.cwnd)
 	}
 }
 
 func (b *bbr) updateRound(s *Sample) {
-	b.roundStart = s.Valid && s.PriorDelivered >= b.nextRoundDelivered
-	if b.roundStart {
+	b.round.started = s.Valid && s.PriorDelivered >= b.round.nextDelivered
+	if b.round.started {
 		b.startRound()
-		b.roundCount++
-		b.roundsSinceProbeUp++
-		b.cwndLimited, b.cwndUsed = b.cwndUsed, false
+		b.round.count++
+		b.cycle.roundsSinceUp++
+		b.round.cwndLimited, b.round.cwndUsed = b.round.cwndUsed, false
 	}
 }
 
-func (b *bbr) startRound() { b.nextRoundDelivered = b.delivered }
+func (b *bbr) startRound() { b.round.nextDelivered = b.progress.delivered }
 
 func (b *bbr) updateACKAggregation(s *Sample) {
-	expected := octetsAtRate(b.bw, b.now.Sub(b.extraAckedStart))
-	if b.extraAckedDelivered <= expected {
-		b.extraAckedDelivered, b.extraAckedStart, expected = 0, b.now, 0
+	expected := octetsAtRate(b.rate.bw, b.now.Sub(b.aggregation.startedAt))
+	if b.aggregation.delivered <= expected {
+		b.aggregation.delivered, b.aggregation.startedAt, expected = 0, b.now, 0
 	}
-	b.extraAckedDelivered += int64(s.NewlyAcked)
+	b.aggregation.delivered += int64(s.NewlyAcked)
 	rounds := uint64(1)
-	if b.fullBwReached {
+	if b.full.reached {
 		rounds = bbrExtraAckedRounds
 	}
-	extra := min(b.extraAckedDelivered-expected, int64(b.cwnd))
-	b.extraAcked = b.extraAckedFilter.update(extra, b.roundCount, rounds)
+	extra := min(b.aggregation.delivered-expected, int64(b.cwnd))
+	b.aggregation.extraAcked = b.aggregation.filter.update(extra, b.round.count, rounds)
 }
 
 func (b *bbr) updateMinRTT(s *Sample) {
-	b.probeRTTExpired = b.now.Sub(b.probeRTTMinStamp) > bbrProbeRTTInterval
-	if s.RTT > 0 && (b.probeRTTMinDelay == 0 || s.RTT < b.probeRTTMinDelay || b.probeRTTExpired) {
-		b.probeRTTMinDelay, b.probeRTTMinStamp = s.RTT, b.now
+	b.rtt.probeExpired = b.now.Sub(b.rtt.probeMinStamp) > bbrProbeRTTInterval
+	if s.RTT > 0 && (b.rtt.probeMin == 0 || s.RTT < b.rtt.probeMin || b.rtt.probeExpired) {
+		b.rtt.probeMin, b.rtt.probeMinStamp = s.RTT, b.now
 	}
-	if d := b.probeRTTMinDelay; d > 0 && (b.minRTT == 0 || d < b.minRTT ||
-		b.now.Sub(b.minRTTStamp) > bbrMinRTTFilterLen) {
-		b.minRTT, b.minRTTStamp = d, b.probeRTTMinStamp
+	if d := b.rtt.probeMin; d > 0 && (b.rtt.min == 0 || d < b.rtt.min ||
+		b.now.Sub(b.rtt.minStamp) > bbrMinRTTFilterLen) {
+		b.rtt.min, b.rtt.minStamp = d, b.rtt.probeMinStamp
 	}
 }
 
-func (b *bbr) boundBWForModel() { b.bw = min(b.maxBw, b.bwShortterm) }
+func (b *bbr) boundBWForModel() { b.rate.bw = min(b.rate.maxBw, b.rate.bwShortterm) }
 
-func (b *bbr) resetShortTermModel() { b.bwShortterm, b.inflightShortterm = unbounded, unbounded }
-
-func (b *bbr) resetCongestionSignals() { b.lossInRound, b.bwLatest, b.inflightLatest = false, 0, 0 }
-
-func (b *bbr) resetFullBW() { b.fullBw, b.fullBwCount, b.fullBwNow = 0, 0, false }
+func (b *bbr) resetShortTermModel() {
+	b.rate.bwShortterm, b.volume.inflightShortterm = unbounded, unbounded
+}
 
 // bdpMultiple is BDPMultiple, at a bandwidth.
 func (b *bbr) bdpMultiple(bw int64, gain float64) int64 {
-	if b.minRTT == 0 {
+	if b.rtt.min == 0 {
 		return int64(b.initialCwnd())
 	}
-	return int64(gain * float64(bw) * b.minRTT.Seconds())
+	return int64(gain * float64(bw) * b.rtt.min.Seconds())
 }
 
 // inflightAt is Inflight, at a bandwidth.
@@ -134,38 +132,39 @@ func (b *bbr) quantizationBudget(limit int64) int64 {
 }
 
 func (b *bbr) updateMaxInflight() {
-	b.maxInflight = b.quantizationBudget(b.bdpMultiple(b.bw, bbrGains[b.state].cwnd) + b.extraAcked)
+	bdp := b.bdpMultiple(b.rate.bw, bbrGains[b.state].cwnd)
+	b.volume.maxInflight = b.quantizationBudget(bdp + b.aggregation.extraAcked)
 }
 
 // targetInflight is the BDP, unless congestion has cut cwnd.
-func (b *bbr) targetInflight() int64 { return min(b.bdpMultiple(b.bw, 1), int64(b.cwnd)) }
+func (b *bbr) targetInflight() int64 { return min(b.bdpMultiple(b.rate.bw, 1), int64(b.cwnd)) }
 
 func (b *bbr) inflightWithHeadroom() int64 {
-	headroom := max(int64(b.pmdcs), int64(bbrHeadroom*float64(b.inflightLongterm)))
-	return max(b.inflightLongterm-headroom, b.minPipeCwnd())
+	headroom := max(int64(b.pmdcs), int64(bbrHeadroom*float64(b.volume.inflightLongterm)))
+	return max(b.volume.inflightLongterm-headroom, b.minPipeCwnd())
 }
 
 func (b *bbr) probeRTTCwnd() int64 {
-	return max(b.bdpMultiple(b.bw, bbrGains[bbrProbeRTT].cwnd), b.minPipeCwnd())
+	return max(b.bdpMultiple(b.rate.bw, bbrGains[bbrProbeRTT].cwnd), b.minPipeCwnd())
 }
 
 // noteLoss is NoteLoss. What there was is saved once for an episode of losses.
 func (b *bbr) noteLoss() {
-	if !b.lossInRound {
-		b.lossInRound, b.lossRoundDelivered = true, b.delivered
+	if !b.signals.lossInRound {
+		b.signals.lossInRound, b.signals.lossRoundDelivered = true, b.progress.delivered
 	}
-	if !b.undoSaved {
+	if !b.recovery.isSaved {
 		b.saveStateUponLoss()
 	}
 }
 
 // OnLost is HandleLostPacket.
 func (b *bbr) OnLost(now rawio.Time, l *Lost) {
-	b.now, b.delivered = now, l.Delivered
-	if b.noteLoss(); !l.Adjacent || b.lossEvents == 0 {
-		b.lossEvents++
+	b.now, b.progress.delivered = now, l.Delivered
+	if b.noteLoss(); !l.Adjacent || b.signals.lossEvents == 0 {
+		b.signals.lossEvents++
 	}
-	if !b.bwProbeSample || !inflightTooHigh(l.Since, l.TxInFlight) {
+	if !b.cycle.hasSample || !inflightTooHigh(l.Since, l.TxInFlight) {
 		return
 	}
 	b.handleInflightTooHigh(inflightAtLoss(l), l.AppLimited)
@@ -184,25 +183,25 @@ func inflightAtLoss(l *Lost) int64 {
 }
 
 func (b *bbr) handleInflightTooHigh(txInFlight int64, appLimited bool) {
-	b.prevProbeTooHigh = true
-	b.bwProbeSample = false
+	b.cycle.prevTooHigh = true
+	b.cycle.hasSample = false
 	if !appLimited {
-		b.inflightLongterm = max(txInFlight, int64(bbrBeta*float64(b.targetInflight())))
+		b.volume.inflightLongterm = max(txInFlight, int64(bbrBeta*float64(b.targetInflight())))
 	}
 	if b.state == bbrProbeUp {
-		b.undoState.state = bbrProbeUp
+		b.recovery.undo.state = bbrProbeUp
 		b.startProbeBWDown()
 	}
 }
 
 // pickProbeWait is PickProbeWait. Its random bits are from the nanosecond in which it happens.
 func (b *bbr) pickProbeWait() {
-	x := uint64(b.now) + b.delivered
+	x := uint64(b.now) + b.progress.delivered
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
 	x ^= x >> 27
 	x *= 0x94d049bb133111eb
 	x ^= x >> 31
-	b.roundsSinceProbeUp = int64(x & 1)
-	b.bwProbeWait = bbrProbeWait + time.Duration(x>>1%uint64(time.Second))
+	b.cycle.roundsSinceUp = int64(x & 1)
+	b.cycle.wait = bbrProbeWait + time.Duration(x>>1%uint64(time.Second))
 }

@@ -43,17 +43,17 @@ func (b *bbr) enterStartup() { b.state = bbrStartup }
 // checkFullBWReached is CheckFullBWReached. It need not ask for full_bw_now, which nothing reads
 // then before it is reset.
 func (b *bbr) checkFullBWReached(s *Sample) {
-	if !b.roundStart || s.AppLimited || s.Rate == 0 {
+	if !b.round.started || s.AppLimited || s.Rate == 0 {
 		return
 	}
-	if float64(s.Rate) >= bbrFullGrowth*float64(b.fullBw) {
-		b.resetFullBW()
-		b.fullBw = s.Rate
+	if float64(s.Rate) >= bbrFullGrowth*float64(b.full.bw) {
+		b.full.reset()
+		b.full.bw = s.Rate
 		return
 	}
-	b.fullBwCount++
-	if b.fullBwNow = b.fullBwCount >= bbrFullRounds; b.fullBwNow {
-		b.fullBwReached = true
+	b.full.count++
+	if b.full.now = b.full.count >= bbrFullRounds; b.full.now {
+		b.full.reached = true
 	}
 }
 
@@ -63,35 +63,36 @@ func (b *bbr) checkStartupDone(s *Sample) {
 	if b.state != bbrStartup {
 		return
 	}
-	if b.lossRoundStart && s.Recovery && b.lossEvents >= bbrFullLossCnt && inflightTooHigh(s.Lost, s.TxInFlight) {
+	if b.signals.lossRoundStart && s.Recovery && b.signals.lossEvents >= bbrFullLossCnt &&
+		inflightTooHigh(s.Lost, s.TxInFlight) {
 		b.exitStartup()
-	} else if b.fullBwReached {
+	} else if b.full.reached {
 		b.enterDrain()
 	}
 }
 
 // exitStartup ends Startup because of congestion.
 func (b *bbr) exitStartup() {
-	b.undoState.state = bbrStartup
-	b.fullBwNow, b.fullBwReached = true, true
-	b.inflightLongterm = max(b.bdpMultiple(b.bw, 1), b.inflightLatest)
+	b.recovery.undo.state = bbrStartup
+	b.full.now, b.full.reached = true, true
+	b.volume.inflightLongterm = max(b.bdpMultiple(b.rate.bw, 1), b.signals.inflightLatest)
 	b.enterDrain()
 }
 
-func (b *bbr) enterDrain() { b.state, b.drainStartRound = bbrDrain, b.roundCount }
+func (b *bbr) enterDrain() { b.state, b.round.drainStart = bbrDrain, b.round.count }
 
 func (b *bbr) checkDrainDone() {
-	if b.state == bbrDrain && (int64(b.inflight) <= b.inflightAt(b.bw, 1) || b.roundCount > b.drainStartRound+
-		bbrDrainRounds) {
+	if b.state == bbrDrain && (int64(b.progress.inflight) <= b.inflightAt(b.rate.bw, 1) ||
+		b.round.count > b.round.drainStart+bbrDrainRounds) {
 		b.startProbeBWDown()
 	}
 }
 
 func (b *bbr) startProbeBWDown() {
-	b.resetCongestionSignals()
+	b.signals.reset()
 	b.pickProbeWait()
-	b.cycleStamp = b.now
-	b.probeStopping = true
+	b.cycle.beganAt = b.now
+	b.cycle.stopping = true
 	b.startRound()
 	b.state = bbrProbeDown
 }
@@ -100,23 +101,23 @@ func (b *bbr) startProbeBWCruise() { b.state = bbrProbeCruise }
 
 func (b *bbr) startProbeBWRefill() {
 	b.resetShortTermModel()
-	b.bwProbeUpRounds, b.bwProbeUpAcked = 0, 0
-	b.prevProbePrecautionary = false
-	b.probeStopping = false
+	b.cycle.upRounds, b.cycle.upAcked = 0, 0
+	b.cycle.prevPrecautionary = false
+	b.cycle.stopping = false
 	b.startRound()
 	b.state = bbrProbeRefill
 }
 
 func (b *bbr) startProbeBWUp(s *Sample) {
 	b.startRound()
-	b.resetFullBW()
-	b.fullBw = s.Rate
+	b.full.reset()
+	b.full.bw = s.Rate
 	b.state = bbrProbeUp
 	b.raiseInflightLongtermSlope()
 }
 
 func (b *bbr) updateProbeBWCyclePhase(s *Sample) {
-	if !b.fullBwReached || b.adaptLongTermModel(s) {
+	if !b.full.reached || b.adaptLongTermModel(s) {
 		return
 	}
 	switch b.state {
@@ -127,13 +128,13 @@ func (b *bbr) updateProbeBWCyclePhase(s *Sample) {
 	case bbrProbeCruise:
 		b.isTimeToProbeBW()
 	case bbrProbeRefill:
-		if b.roundStart {
-			b.bwProbeSample = true
+		if b.round.started {
+			b.cycle.hasSample = true
 			b.startProbeBWUp(s)
 		}
 	case bbrProbeUp:
 		if b.isTimeToGoDown(s) {
-			b.prevProbeTooHigh = false
+			b.cycle.prevTooHigh = false
 			b.startProbeBWDown()
 		}
 	}
@@ -141,12 +142,12 @@ func (b *bbr) updateProbeBWCyclePhase(s *Sample) {
 
 // adaptLongTermModel is AdaptLongTermModel. It reports whether it has changed the state.
 func (b *bbr) adaptLongTermModel(s *Sample) bool {
-	if b.probeStopping && b.roundStart {
-		b.bwProbeSample, b.probeStopping = false, false
+	if b.cycle.stopping && b.round.started {
+		b.cycle.hasSample, b.cycle.stopping = false, false
 		if b.state.inProbeBWState() && !s.AppLimited {
-			b.maxBwFilter = [...]int64{b.maxBwFilter[1], 0} // AdvanceMaxBwFilter
+			b.rate.maxBwFilter = [...]int64{b.rate.maxBwFilter[1], 0} // AdvanceMaxBwFilter
 		}
-		if b.state.inProbeBWState() && b.prevProbePrecautionary && !b.prevProbeTooHigh {
+		if b.state.inProbeBWState() && b.cycle.prevPrecautionary && !b.cycle.prevTooHigh {
 			b.startProbeBWRefill()
 			return true
 		}
@@ -154,7 +155,7 @@ func (b *bbr) adaptLongTermModel(s *Sample) bool {
 	if inflightTooHigh(s.Lost, s.TxInFlight) {
 		return false
 	}
-	b.inflightLongterm = max(b.inflightLongterm, int64(s.TxInFlight))
+	b.volume.inflightLongterm = max(b.volume.inflightLongterm, int64(s.TxInFlight))
 	if b.state == bbrProbeUp {
 		b.probeInflightLongtermUpward(s)
 	}
@@ -164,7 +165,7 @@ func (b *bbr) adaptLongTermModel(s *Sample) bool {
 // isTimeToProbeBW goes to REFILL where it is.
 func (b *bbr) isTimeToProbeBW() bool {
 	reno := min(b.targetInflight()/int64(b.pmdcs), bbrRenoRounds)
-	if b.now.Sub(b.cycleStamp) <= b.bwProbeWait && b.roundsSinceProbeUp < reno {
+	if b.now.Sub(b.cycle.beganAt) <= b.cycle.wait && b.cycle.roundsSinceUp < reno {
 		return false
 	}
 	b.startProbeBWRefill()
@@ -172,47 +173,47 @@ func (b *bbr) isTimeToProbeBW() bool {
 }
 
 func (b *bbr) isTimeToCruise() bool {
-	return int64(b.inflight) <= min(b.inflightWithHeadroom(), b.inflightAt(b.maxBw, 1))
+	return int64(b.progress.inflight) <= min(b.inflightWithHeadroom(), b.inflightAt(b.rate.maxBw, 1))
 }
 
 func (b *bbr) isTimeToGoDown(s *Sample) bool {
 	switch {
-	case b.prevProbeTooHigh && int64(b.inflight) >= b.inflightLongterm:
-		b.prevProbePrecautionary = true
+	case b.cycle.prevTooHigh && int64(b.progress.inflight) >= b.volume.inflightLongterm:
+		b.cycle.prevPrecautionary = true
 		return true
-	case b.cwndLimited && int64(b.cwnd) >= b.inflightLongterm: // which limits the rate
-		b.resetFullBW()
-		b.fullBw = s.Rate
+	case b.round.cwndLimited && int64(b.cwnd) >= b.volume.inflightLongterm: // which limits the rate
+		b.full.reset()
+		b.full.bw = s.Rate
 	}
-	return b.fullBwNow
+	return b.full.now
 }
 
 func (b *bbr) raiseInflightLongtermSlope() {
-	growth := int64(1) << b.bwProbeUpRounds
-	b.bwProbeUpRounds = min(b.bwProbeUpRounds+1, 30)
-	b.probeUpAckedPerInc = max(int64(b.cwnd)/growth, int64(b.pmdcs))
+	growth := int64(1) << b.cycle.upRounds
+	b.cycle.upRounds = min(b.cycle.upRounds+1, 30)
+	b.cycle.upAckedPerInc = max(int64(b.cwnd)/growth, int64(b.pmdcs))
 }
 
 func (b *bbr) probeInflightLongtermUpward(s *Sample) {
-	if !b.cwndLimited || int64(b.cwnd) < b.inflightLongterm {
+	if !b.round.cwndLimited || int64(b.cwnd) < b.volume.inflightLongterm {
 		return
 	}
-	b.bwProbeUpAcked += int64(s.NewlyAcked)
-	n := b.bwProbeUpAcked / b.probeUpAckedPerInc
-	b.bwProbeUpAcked -= n * b.probeUpAckedPerInc
-	b.inflightLongterm += n * int64(b.pmdcs)
-	if b.roundStart {
+	b.cycle.upAcked += int64(s.NewlyAcked)
+	n := b.cycle.upAcked / b.cycle.upAckedPerInc
+	b.cycle.upAcked -= n * b.cycle.upAckedPerInc
+	b.volume.inflightLongterm += n * int64(b.pmdcs)
+	if b.round.started {
 		b.raiseInflightLongtermSlope()
 	}
 }
 
 // checkProbeRTT is CheckProbeRTT. It reports whether what is sent now is less than the path takes.
 func (b *bbr) checkProbeRTT(s *Sample) (limited bool) {
-	if b.state != bbrProbeRTT && b.probeRTTExpired && !b.idleRestart {
+	if b.state != bbrProbeRTT && b.rtt.probeExpired && !b.probeRTT.idleRestart {
 		b.state = bbrProbeRTT
 		b.saveCwnd()
-		b.probeRTTDoneAt = 0
-		b.probeStopping = true
+		b.probeRTT.doneAt = 0
+		b.cycle.stopping = true
 		b.startRound()
 	}
 	if b.state == bbrProbeRTT {
@@ -220,29 +221,29 @@ func (b *bbr) checkProbeRTT(s *Sample) (limited bool) {
 		limited = true
 	}
 	if s.Volume > 0 {
-		b.idleRestart = false
+		b.probeRTT.idleRestart = false
 	}
 	return limited
 }
 
 func (b *bbr) handleProbeRTT() {
-	if b.probeRTTDoneAt == 0 && int64(b.inflight) <= b.probeRTTCwnd() {
-		b.probeRTTDoneAt = b.now.Add(bbrProbeRTTDuration)
-		b.probeRTTRoundDone = false
+	if b.probeRTT.doneAt == 0 && int64(b.progress.inflight) <= b.probeRTTCwnd() {
+		b.probeRTT.doneAt = b.now.Add(bbrProbeRTTDuration)
+		b.probeRTT.roundDone = false
 		b.startRound()
 		return
 	}
-	if b.roundStart {
-		b.probeRTTRoundDone = true
+	if b.round.started {
+		b.probeRTT.roundDone = true
 	}
-	if b.probeRTTRoundDone {
+	if b.probeRTT.roundDone {
 		b.checkProbeRTTDone()
 	}
 }
 
 func (b *bbr) checkProbeRTTDone() {
-	if b.probeRTTDoneAt != 0 && b.probeRTTDoneAt.Before(b.now) {
-		b.probeRTTMinStamp = b.now
+	if b.probeRTT.doneAt != 0 && b.probeRTT.doneAt.Before(b.now) {
+		b.rtt.probeMinStamp = b.now
 		b.restoreCwnd()
 		b.exitProbeRTT()
 	}
@@ -250,7 +251,7 @@ func (b *bbr) checkProbeRTTDone() {
 
 func (b *bbr) exitProbeRTT() {
 	b.resetShortTermModel()
-	if b.fullBwReached {
+	if b.full.reached {
 		b.startProbeBWDown()
 		b.startProbeBWCruise()
 	} else {

@@ -36,7 +36,7 @@ func (r *bbrPath) playScript(story string) {
 		case "until": // there is another state
 			for r.trips = 0; !strings.HasSuffix(r.state.String(), w[1]) && r.trips < 1000; r.trips++ {
 				if w[1] != "RTT" {
-					r.probeRTTMinStamp = r.at
+					r.rtt.probeMinStamp = r.at
 				}
 				r.OnSent(r.at, 1000, r.Window())
 				r.roundTrip(w[2:])
@@ -56,7 +56,7 @@ func (r *bbrPath) playScript(story string) {
 			map[string]func(){"loss": func() { r.OnLoss(r.at) }, "mark": func() { r.OnECN(r.at) },
 				"timeout": func() { r.OnTimeout(r.at) }, "undo": func() { r.Undo(r.at) },
 				"route": r.Reset, "idle": func() { r.OnIdle(r.at.Add(d), r.at, 9) },
-				"bound": func() { r.inflightLongterm = int64(n) }, "near": func() { r.minRTT = d },
+				"bound": func() { r.volume.inflightLongterm = int64(n) }, "near": func() { r.rtt.min = d },
 				"mtu": func() { r.SetPMDCS(512 + n&^3) }, "sent": func() { r.OnSent(r.at, 1000, n) },
 				"fill": func() { r.OnSent(r.at, 1000, r.Window()) }}[w[0]]()
 		}
@@ -92,11 +92,11 @@ func (r *bbrPath) roundTrip(otherwise []string) {
 func (r *bbrPath) String() string {
 	s := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) +
 		map[bool]string{true: " slowed"}[r.isSlowed]
-	if r.inflightLongterm != unbounded {
-		s += fmt.Sprintf(" long %.1f", float64(r.inflightLongterm)/1000)
+	if r.volume.inflightLongterm != unbounded {
+		s += fmt.Sprintf(" long %.1f", float64(r.volume.inflightLongterm)/1000)
 	}
-	if r.bwShortterm != unbounded {
-		s += fmt.Sprintf(" short %d, %.1f", r.bwShortterm/1000, float64(r.inflightShortterm)/1000)
+	if r.rate.bwShortterm != unbounded {
+		s += fmt.Sprintf(" short %d, %.1f", r.rate.bwShortterm/1000, float64(r.volume.inflightShortterm)/1000)
 	}
 	return s
 }
@@ -104,7 +104,7 @@ func (r *bbrPath) String() string {
 func TestLeastRoundTripIsOne(t *testing.T) {
 	b := NewBBR(1000, false).(*bbr)
 	b.OnSample(0, &Sample{RTT: 1})
-	check.Equal(t, "of a clock that has not moved", b.minRTT, 1)
+	check.Equal(t, "of a clock that has not moved", b.rtt.min, 1)
 }
 
 // Each story begins as soon as BBR is in a state; what it ends with is written down: state, pace
@@ -217,8 +217,8 @@ func TestBBRByChanceGoesAsItDid(t *testing.T) {
 		for len(in) > 0 {
 			line := in.Line(words, sizes)
 			r.playScript(line)
-			fmt.Fprintln(told, line, r, r.PacingRate(time.Duration(seed)), r.Window(), r.bwShortterm,
-				r.inflightShortterm, r.inflightLongterm)
+			fmt.Fprintln(told, line, r, r.PacingRate(time.Duration(seed)), r.Window(), r.rate.bwShortterm,
+				r.volume.inflightShortterm, r.volume.inflightLongterm)
 		}
 	})
 }
@@ -232,7 +232,7 @@ func TestLossesInARowAreOneEvent(t *testing.T) {
 		events   int
 	}{{true, 1}, {true, 1}, {false, 2}, {true, 2}, {false, 3}} {
 		b.OnLost(1, &Lost{Octets: 1200, TxInFlight: 120_000, Since: 1200, Adjacent: lost.adjacent})
-		check.Equal(t, fmt.Sprint("events after loss ", i+1), int(b.lossEvents), lost.events)
+		check.Equal(t, fmt.Sprint("events after loss ", i+1), int(b.signals.lossEvents), lost.events)
 	}
 }
 
