@@ -80,7 +80,7 @@ type Session struct {
 	ourTerminate    terminateState
 	nextOutSSN      uint16 // DDP-SSN of the next message handed over
 	unackedMessages int    // messages handed over and not acknowledged
-	stats           SessionStats
+	stats           llp.StreamStats
 
 	queueLinks [5]queueLink
 }
@@ -297,18 +297,8 @@ func (s *Session) Detach(within []byte) (more bool) {
 	return s.state != stateEnded && s.mux.a.Detach(s.stream, within)
 }
 
-// SessionStats counts the messages of one session, segments and control messages, but for the
-// peer's Initiate.
-type SessionStats struct {
-	In, Out uint64
-	// Messages in that took a slower way than others (RFC 5042 section 6.4.4).
-	OutOfOrder uint64 // waited for an earlier one
-	Fragmented uint64 // came in several DATA chunks and were put together first
-	Early      uint64 // came before the session was accepted and were kept
-}
-
 // Stats returns the counters.
-func (s *Session) Stats() SessionStats { return s.stats }
+func (s *Session) Stats() llp.StreamStats { return s.stats }
 
 // Stream returns the number of the session's stream pair.
 func (s *Session) Stream() wire.StreamID { return s.stream }

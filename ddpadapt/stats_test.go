@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -183,8 +184,8 @@ func TestSlowPathsAreCounted(t *testing.T) {
 	s.nextSSN = 0 // for the Received below, which is all zero
 	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
 	b.pullPackets()
-	got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1})
+	got, want := s.Stats(), (llp.StreamStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1})
 	check.That(t, got == want, "%+v, want %+v", got, want)
-	check.Equal(t, "the other session", other.Stats(), (SessionStats{Out: 1}))
+	check.Equal(t, "the other session", other.Stats(), (llp.StreamStats{Out: 1}))
 	check.That(t, s.State() == Open && other.State() == Open, "states %v and %v", s.State(), other.State())
 }

@@ -89,6 +89,7 @@ func TestStartupOfBothRoles(t *testing.T) {
 			back := b.take()
 			a.feed(back)
 			exchange(a, b)
+			must.That(t, len(first) > 8 && len(back) > 8, "nobody speaks")
 			// req 5044-C.1-1
 			head := map[bool]int{true: markerLen + lengthLen, false: lengthLen}
 			check.That(t, first[head[row.b.Markers]]&3 == 1 && back[head[row.a.Markers]]&3 == 1,

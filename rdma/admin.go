@@ -5,8 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/ddp/llp"
 )
 
 // What an administrator needs against peers that hold resources, or cost more than they should (RFC
@@ -20,14 +19,15 @@ var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTime
 // cost more than the ordinary one and end no stream. If there are many of them, the peer is at
 // fault, or its network.
 //
-//	type SessionStats struct {
+//	type StreamStats struct {
 //		In, Out uint64
-//		// Messages in that took a slower way than others (RFC 5042 section 6.4.4).
+//		// Messages in that took a slower way than others (RFC 5042 section 6.4.4). Over TCP there are
+//		// none.
 //		OutOfOrder uint64 // waited for an earlier one
 //		Fragmented uint64 // came in several DATA chunks and were put together first
 //		Early      uint64 // came before the session was accepted and were kept
 //	}
-type StreamStats = ddpadapt.SessionStats
+type StreamStats = llp.StreamStats
 
 // StreamStats returns the counters of the QP's session.
 func (q *QP) StreamStats() (s StreamStats, ok bool) {
@@ -53,13 +53,6 @@ func (d *Device) QPs() []*QP {
 // Peer is an established association of the Device, whichever side set it up.
 type Peer struct{ p *peer }
 
-// PeerStats counts what a peer has done to this Device. Those of the embedded ones that cost
-// without ending a stream are OutOfOrder, Refused and Ignored.
-type PeerStats struct {
-	Sessions int // on the association now, including those that are ending
-	ddpadapt.Stats
-}
-
 // Peers returns the established associations, in no particular order.
 func (d *Device) Peers() []Peer {
 	d.mu.Lock()
@@ -72,18 +65,14 @@ func (d *Device) Peers() []Peer {
 }
 
 // Remote returns the peer's address and SCTP port.
-func (p Peer) Remote() netip.AddrPort { return p.p.remoteAddr() }
+func (p Peer) Remote() netip.AddrPort { return p.p.conn.remoteAddr() }
 
 // Stats returns the counters.
-func (p Peer) Stats() PeerStats {
-	p.p.conn.Upper().Lock()
-	defer p.p.conn.Upper().Unlock()
-	return PeerStats{p.p.Sessions(), p.p.Mux.Stats()}
-}
+func (p Peer) Stats() PeerStats { return p.p.conn.peerStats() }
 
 // Abort ends the association and with it all its sessions, without a Terminate on each (RFC 5043
 // section 11.3). The peer's stack gets reason.
-func (p Peer) Abort(reason string) { p.p.conn.Abort(reason) }
+func (p Peer) Abort(reason string) { p.p.conn.abortFor(reason) }
 
 // sweepsPerTimeout is how many times in Config.IdleTimeout the QPs are looked at.
 const sweepsPerTimeout = 4
@@ -126,27 +115,6 @@ func (d *Device) sweepIdle() {
 		}
 	}
 	for _, p := range d.Peers() {
-		p.p.sweepIdle()
-	}
-}
-
-// sweepIdle ends an association that has had no session for long enough. It does so gracefully, and
-// at once if the peer does not go along for as long again. A session that waits only for
-// acknowledgements does not count: the peer may never send them.
-func (p *peer) sweepIdle() {
-	_, now := p.conn.Upper().Lock()
-	if p.vacantSweeps++; p.Active()+p.streamClaims > 0 {
-		p.vacantSweeps = 0
-	}
-	over := p.vacantSweeps == sweepsPerTimeout+1 && p.a.State() == assoc.Established
-	switch {
-	case over:
-		p.a.Shutdown(now)
-	case p.vacantSweeps > 2*sweepsPerTimeout+1:
-		p.a.Abort(now, []byte("idle"))
-	}
-	p.conn.Upper().Unlock()
-	if over {
-		p.dev.countStat(&p.dev.stats.VacantEnded)
+		p.p.conn.sweepIdle()
 	}
 }

@@ -109,7 +109,7 @@ func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 			b.post(SendWR{Op: OpSend, SGL: []SGE{b.mr.SGE(0, 1000)}})
 		}
 		synctest.Wait()
-		conn := b.qp.peer.Load().conn
+		conn := b.qp.peer.Load().sctp().c
 		b.qp.Close()
 		time.Sleep(9500 * time.Millisecond) // of the bubble's time
 		check.That(t, !isClosed(conn.Done()) && peer.Stats().OutOfWindow >= 2,
@@ -165,15 +165,15 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 		a.good()
 	}
-	s, n := peers[0].Stats(), cap(x.a.slotFor(netip.AddrPort{}).busy)
+	s, n := peers[0].Stats(), cap(x.a.sctp.slotFor(netip.AddrPort{}).busy)
 	check.That(t, s.Sessions >= 2 && n == 1, "%+v, %d may set up an association with one peer at once", s, n)
-	p := b.qp.lockCore()
+	p := b.qp.lockCore().sctp()
 	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.chargedOctets
 	check.That(t, n == p.Mux.Pending()*(requestOctets+llp.MaxPrivateData) && n != 0,
 		"a request that waits counts as %d octets", n)
-	b.qp.unchargePeer(p)
+	b.qp.unchargePeer(&p.peer)
 	check.That(t, p.chargedOctets == 0, "the peer is still charged %d octets for queues", p.chargedOctets)
-	b.qp.unlockCore(p)
+	b.qp.unlockCore(&p.peer)
 	before, ok := b.qp.StreamStats()
 	a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 	a.good()

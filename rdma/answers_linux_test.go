@@ -69,13 +69,13 @@ func TestAnswersToManyQPsGoTogether(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- answer(cqs[1], answers, many*trips) }()
-	before := b.transport.Stats()
+	before := b.Transport().Stats()
 	for _, s := range asks {
 		must.OK(t, send(s))
 	}
 	must.OK(t, answer(cqs[0], asks, many*(trips-1)))
 	must.OK(t, <-done)
-	after := b.transport.Stats()
+	after := b.Transport().Stats()
 	packets, batches := after.TxPackets-before.TxPackets, after.TxBatches-before.TxBatches
 	check.That(t, packets > 4*batches, "%d packets in %d batches", packets, batches)
 }

@@ -5,8 +5,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-
-	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 // CompChannel is a completion channel: one goroutine waits there for the completions of several CQs
@@ -26,13 +24,13 @@ type CompChannel struct {
 	pendingCQs []*CQ      // with an event, the oldest first, each once
 	destroyed  bool
 
-	ready    upper.Signal
+	ready    signal
 	ctxWatch contextWatch
 }
 
 // CreateCompChannel makes a completion channel.
 func (d *Device) CreateCompChannel() *CompChannel {
-	return &CompChannel{dev: d, ready: d.transport.Upper().NewSignal()}
+	return &CompChannel{dev: d, ready: d.sctp.newSignal()}
 }
 
 // CreateCQ makes a completion queue as Device.CreateCQ does. It reports to the channel whenever it
@@ -93,7 +91,7 @@ func (h *CompChannel) takeEvent() (*CQ, error) {
 	return c, nil
 }
 
-// putEvent reports an event of c. The caller holds no association lock.
+// putEvent reports an event of c. The caller holds no connection lock.
 func (h *CompChannel) putEvent(c *CQ) {
 	h.mu.Lock()
 	fresh := !c.eventPending && !c.hasLeftChannel

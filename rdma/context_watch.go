@@ -17,5 +17,5 @@ func (w *contextWatch) watchContext(ctx context.Context, d *Device) {
 	if w.stopWatch != nil {
 		w.stopWatch()
 	}
-	w.done, w.stopWatch = done, context.AfterFunc(ctx, d.transport.Upper().Rouse)
+	w.done, w.stopWatch = done, context.AfterFunc(ctx, d.rouse)
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp/upper"
 )
 
 // WC is a work completion.
@@ -37,7 +36,7 @@ type CQ struct {
 	dev     *Device
 	channel *CompChannel // nil: programs wait here
 
-	mu               sync.Mutex // taken after an association lock
+	mu               sync.Mutex // taken after a connection lock
 	ring             []WC
 	head, n          int
 	armed            armState
@@ -48,7 +47,7 @@ type CQ struct {
 	srqs             map[*SRQ]int            // attached by so many QPs
 	freeDepth        int                     // what is left of the depth for further queues
 
-	ready    upper.Signal // an armed completion has come
+	ready    signal // an armed completion has come
 	ctxWatch contextWatch
 
 	// eventPending: the CQ is among channel.due. hasLeftChannel: it reports there no more. Both are
@@ -75,11 +74,11 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]cqAttachment), srqs: make(map[*SRQ]int),
-		freeDepth: depth, ready: d.transport.Upper().NewSignal(), allAcked: make(chan struct{}, 1)}, nil
+		freeDepth: depth, ready: d.sctp.newSignal(), allAcked: make(chan struct{}, 1)}, nil
 }
 
 // pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed.
-// In both cases notifyWaiters is called once the association lock is free.
+// In both cases notifyWaiters is called once the connection lock is free.
 func (c *CQ) pushWC(wc WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +104,7 @@ func (c *CQ) pushWC(wc WC) (wake bool) {
 }
 
 // notifyWaiters wakes the waiter, and ends the QPs of a queue that has overflowed. The caller holds
-// no association lock.
+// no connection lock.
 func (c *CQ) notifyWaiters() {
 	c.ready.Set()
 	if c.channel != nil {
@@ -273,8 +272,8 @@ func (c *CQ) detachQP(q *QP) {
 	}
 }
 
-// cqRef is a completion queue as a QP on one association sees it. It collects wake-ups until the
-// association lock is free.
+// cqRef is a completion queue as a QP of one connection sees it. It collects wake-ups until the
+// connection lock is free.
 type cqRef struct {
 	cq *CQ
 	qp *QP

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/quota"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // EventKind says what an Event reports. Fields of Event that a kind does not name are zero.
@@ -156,19 +154,19 @@ func (q *eventQueue) pop() (ev Event, some bool) {
 	return first.Event, true
 }
 
-// deferEvent has ev reported when the association lock is free. Owner only. The address is read
-// here: a holder of a leaf lock may not take an association lock, whose owner may report events
+// deferEvent has ev reported when the connection lock is free. Owner only. The address is read
+// here: a holder of a leaf lock may not take a connection lock, whose owner may report events
 // itself.
 func (q *QP) deferEvent(ev Event) {
 	if p := q.peer.Load(); p != nil {
-		ev.Remote = p.remoteAddrLocked()
+		ev.Remote = p.conn.remoteAddrLocked()
 		p.deferCall(func() { q.dev.reportEvent(ev) })
 	}
 }
 
-// reportAssoc reports the beginning and the end of the association when the association lock is
-// free.
-func (p *peer) reportAssoc(up bool, err error) {
+// reportConn reports the beginning and the end of the connection when its lock is free. addTo, if it
+// is not nil, adds what is final to the counters of the Device.
+func (p *peer) reportConn(up bool, err error, addTo func(*Stats)) {
 	if up == p.isUp {
 		return
 	}
@@ -177,16 +175,12 @@ func (p *peer) reportAssoc(up bool, err error) {
 	if up {
 		ev.Kind = EventAssocUp
 	}
-	if err == assoc.ErrShutdown {
-		ev.Err = nil
-	}
-	ev.Remote = p.remoteAddrLocked()
-	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
+	ev.Remote = p.conn.remoteAddrLocked()
 	// The table changes at once. Two goroutines may do what is deferred, the end before the
 	// beginning.
 	p.dev.mu.Lock()
-	if final {
-		counters.Add(&p.dev.stats.Sessions, &sum)
+	if addTo != nil {
+		addTo(&p.dev.stats)
 		p.dev.latency.Add(&p.latency)
 	}
 	if up {

@@ -150,14 +150,14 @@ func TestEventHighWater(t *testing.T) {
 func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	x := newLab(t, nil)
 	a, _ := x.join(nil)
-	p := a.qp.lockCore()
+	p := a.qp.lockCore().sctp()
 	x.a.reportEvent(Event{Kind: EventHighWater, QP: a.qp})
 	p.reportAssoc(false, nil)
 	left := len(x.a.Peers())
 	p.reportAssoc(true, nil)
 	check.That(t, left == 0 && len(x.a.Peers()) == 1, "%d peers after the end of one, %d after its return", left,
 		len(x.a.Peers()))
-	a.qp.unlockCore(p)
+	a.qp.unlockCore(&p.peer)
 	event(t, x.a, EventHighWater)
 }
 

@@ -117,10 +117,10 @@ func (x *lab) connect(q *QP, private []byte, answer func(*Request) error) ([]byt
 // demands answers a request that negotiates by a setup, whether it may or not.
 func (s *side) demands(setup Setup) func(*Request) error {
 	return func(r *Request) error {
-		_, now := r.p.conn.Upper().Lock()
-		defer r.p.conn.Upper().Unlock()
+		now := r.p.conn.lock()
+		defer r.p.conn.unlock()
 		s.qp.bindSession(r.p, r.session)
-		err := r.session.AcceptEnhanced(now, s.qp.core.Stream(), setup, nil)
+		err := r.session.accept(now, s.qp.core.Stream(), &setup, nil)
 		s.qp.finishSetup(err)
 		return err
 	}

@@ -3,7 +3,6 @@ package rdma
 import (
 	"fmt"
 
-	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -43,7 +42,7 @@ func (l *Limits) applyDefaults() error {
 		{"MaxCQE", &l.MaxCQE, 1 << 20, 1 << 30}, {"MaxWR", &l.MaxWR, 1 << 16, 1 << 20}, {"MaxSGE", &l.MaxSGE, 64, 1024},
 		{"MaxReads", &l.MaxReads, 256, rdmap.MaxReads}, {"MaxPDReads", &l.MaxPDReads, 1 << 20, 1 << 30},
 		{"MaxQPs", &l.MaxQPs, 1 << 16, 1 << 30}, {"MaxRegions", &l.MaxRegions, 1 << 20, 1 << 30},
-		{"MaxPending", &l.MaxPending, 64, 65535}, {"MaxStreams", &l.MaxStreams, ddpadapt.DefaultStreams, 65535},
+		{"MaxPending", &l.MaxPending, 64, 65535}, {"MaxStreams", &l.MaxStreams, defaultStreams, 65535},
 		{"MaxRequests", &l.MaxRequests, 1024, 1 << 20}, {"MaxEarly", &l.MaxEarly, 65536, 1 << 30},
 		{"MaxOutOfOrder", &l.MaxOutOfOrder, 65535, 65535},
 		{"MaxEvents", &l.MaxEvents, 128, 1 << 20},

@@ -9,16 +9,14 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/ddp/llp"
-	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/sctp"
 )
 
 // Listener takes requests for sessions on one SCTP port.
 type Listener struct {
-	dev          *Device
-	sctpListener *sctp.Listener
+	dev   *Device
+	lower lowerListener
 
 	mu       sync.Mutex      // a leaf lock
 	requests []*Request      // guarded by mu: that wait for Accept
@@ -34,16 +32,16 @@ type Listener struct {
 func (d *Device) Listen(port uint16) (*Listener, error) {
 	l := &Listener{dev: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
 		places: quota.Semaphore{Max: int64(d.limits.MaxRequests)}}
-	sl, err := d.transport.Listen(port, d.sctpConfig(false, l, nil))
+	lower, err := d.sctp.listen(l, port)
 	if err != nil {
 		return nil, err
 	}
-	l.sctpListener = sl
+	l.lower = lower
 	return l, nil
 }
 
 // Port returns the SCTP port.
-func (l *Listener) Port() uint16 { return l.sctpListener.Port() }
+func (l *Listener) Port() uint16 { return l.lower.Port() }
 
 // Accept returns the next request. It fails with net.ErrClosed after Close and with the context's
 // error when that ends first.
@@ -118,12 +116,10 @@ func (l *Listener) withdrawRequest(r *Request) {
 // on.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
-		l.sctpListener.Close()
+		l.lower.Close()
 		close(l.done) // later offers are refused; nextRequest waits for one that has not seen it
 		for r := l.nextRequest(); r != nil; r = l.nextRequest() {
-			r.p.conn.Upper().Lock()
-			r.session.Abort()
-			r.p.conn.Upper().Unlock()
+			r.abort()
 		}
 	})
 	return nil
@@ -132,7 +128,7 @@ func (l *Listener) Close() error {
 // Request is a peer's wish for a session (RFC 5043 section 6.4): answer it with Accept or Reject.
 type Request struct {
 	p        *peer
-	session  *ddpadapt.Session
+	session  session
 	private  []byte
 	setup    *Setup
 	fromAddr netip.Addr // in whose share of the Listener's places it waits
@@ -151,7 +147,7 @@ func (r *Request) Setup() (s Setup, ok bool) {
 }
 
 // RemoteAddr returns the peer's address and SCTP port.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.p.remoteAddr() }
+func (r *Request) RemoteAddr() netip.AddrPort { return r.p.conn.remoteAddr() }
 
 // Accept connects qp to the peer and sends private data along, 512 octets at most. Post receives on
 // qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates gets
@@ -164,9 +160,9 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	if err := qp.reserveSession(); err != nil {
 		return err
 	}
-	_, now := r.p.conn.Upper().Lock()
-	defer r.p.conn.Upper().Unlock()
-	if r.session.State() != ddpadapt.Pending {
+	now := r.p.conn.lock()
+	defer r.p.conn.unlock()
+	if !r.session.awaitsAnswer() {
 		qp.cancelReservation()
 		return cmp.Or(r.session.Err(), llp.ErrState)
 	}
@@ -181,13 +177,13 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	return err
 }
 
-// acceptSession answers the Initiate in kind. Under the association lock.
+// acceptSession answers the peer in kind. Under the connection lock.
 func (r *Request) acceptSession(now rawio.Time, qp *QP, private []byte) error {
 	if r.setup == nil {
-		return r.session.Accept(now, qp.core.Stream(), private)
+		return r.session.accept(now, qp.core.Stream(), nil, private)
 	}
 	reply := qp.setupAnswer(*r.setup)
-	err := r.session.AcceptEnhanced(now, qp.core.Stream(), reply, private)
+	err := r.session.accept(now, qp.core.Stream(), &reply, private)
 	if err == nil {
 		qp.peerSetup = r.setup
 		_ = qp.core.LimitORD(int(reply.ORD)) // it has not started, unless what came early has ended it
@@ -195,11 +191,18 @@ func (r *Request) acceptSession(now rawio.Time, qp *QP, private []byte) error {
 	return err
 }
 
+// abort ends the session of a request that nobody has answered.
+func (r *Request) abort() {
+	r.p.conn.lock()
+	r.session.Abort()
+	r.p.conn.unlock()
+}
+
 // Reject refuses the session (RFC 5043 section 6.3); private data says why to the peer's program.
 func (r *Request) Reject(private []byte) error {
-	_, now := r.p.conn.Upper().Lock()
-	defer r.p.conn.Upper().Unlock()
-	return r.countRejection(r.session.Reject(now, private))
+	now := r.p.conn.lock()
+	defer r.p.conn.unlock()
+	return r.countRejection(r.session.reject(now, nil, private))
 }
 
 func (r *Request) countRejection(err error) error {
@@ -213,7 +216,7 @@ func (r *Request) countRejection(err error) error {
 // acceptable, such as the ORD needed here when the peer's IRD was less. It fails with
 // llp.ErrState for a peer that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
-	_, now := r.p.conn.Upper().Lock()
-	defer r.p.conn.Upper().Unlock()
-	return r.countRejection(r.session.RejectEnhanced(now, s, private))
+	now := r.p.conn.lock()
+	defer r.p.conn.unlock()
+	return r.countRejection(r.session.reject(now, &s, private))
 }

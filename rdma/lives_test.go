@@ -58,7 +58,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				}
 				var cqs []*CQ
 				var qps []*QP
-				var peers []*peer
+				var peers []*sctpConn
 				received := 0
 				poll := func() {
 					var wcs [64]WC
@@ -101,7 +101,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 						cancel()
 						<-answered
 						if err == nil {
-							peers = append(peers, a.peer.Load(), b.peer.Load())
+							peers = append(peers, a.peer.Load().sctp(), b.peer.Load().sctp())
 						}
 					}
 					for range 20 {
@@ -152,7 +152,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 							_ = q.Disconnect(must.Ended()) // the close is sent, and nobody waits for the answer
 						case 2:
 							if p := q.peer.Load(); p != nil {
-								p.conn.Abort("over")
+								p.sctp().c.Abort("over")
 							}
 						case 3: // nobody answers
 							out.Lose.Store(true)
@@ -160,7 +160,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 							out.Lose.Store(false)
 						case 4:
 							if p := q.peer.Load(); p != nil {
-								go p.conn.Close()
+								go p.sctp().c.Close()
 							}
 						}
 					}
@@ -178,12 +178,12 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				check.Equal(t, "the room of a peer of the SRQ", room, 500)
 				check.Equal(t, "buffers that have come back, and that wait", received+srq.Len(), posts)
 				for i, p := range slices.Compact(peers) {
-					p.conn.Upper().Lock()
+					p.c.Upper().Lock()
 					check.That(t, p.Sessions() == 0 && p.chargedOctets == 0 && p.streamClaims == 0 &&
 						len(p.closingQPs) == 0 && len(p.flushingQPs) == 0,
 						"association %d has %d sessions, %d octets of queues, %d claims, %d that close",
 						i, p.Sessions(), p.chargedOctets, p.streamClaims, len(p.closingQPs))
-					p.conn.Upper().Unlock()
+					p.c.Upper().Unlock()
 				}
 				must.OK(t, srq.Destroy())
 				for _, r := range []*MR{shared, ma, mb} {

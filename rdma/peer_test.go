@@ -11,7 +11,7 @@ import (
 
 // What an acknowledgement completes is measured at its time, also where it is of several segments.
 func TestAcknowledgementsComeAtAKnownTime(t *testing.T) {
-	p := &peer{Mux: ddpadapt.NewMux(nil, ddpadapt.Config{})}
+	p := &sctpConn{Mux: ddpadapt.NewMux(nil, ddpadapt.Config{})}
 	p.Acked(5, 0, 0)
 	check.Equal(t, "time of one", p.now, rawio.Time(5))
 	p.AckedRun(7, 0, 0, 2)
@@ -20,7 +20,7 @@ func TestAcknowledgementsComeAtAKnownTime(t *testing.T) {
 
 // What a segment brings comes at the time of its packet, also in a row.
 func TestSegmentsComeAtAKnownTime(t *testing.T) {
-	p := &peer{Mux: ddpadapt.NewMux(nil, ddpadapt.Config{})}
+	p := &sctpConn{Mux: ddpadapt.NewMux(nil, ddpadapt.Config{})}
 	row, _ := assoc.MakeRow([]rawio.Packet{{}})
 	check.Equal(t, "packets placed", p.PlaceRow(9, row), 0)
 	check.Equal(t, "time of a row", p.now, rawio.Time(9))

@@ -47,7 +47,7 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 func TestWriteAndSendShareAPacket(t *testing.T) {
 	a, b := newLab(t, &Config{SCTP: sctp.Config{DisablePMTUD: true}}).join(nil)
 	data := func() (packets, chunks uint64) {
-		s := a.qp.peer.Load().conn.Stats()
+		s := a.qp.peer.Load().sctp().c.Stats()
 		return s.PacketsOut, s.DataOut
 	}
 	for range 5 {

@@ -11,9 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Work requests and their parts.
@@ -157,23 +155,23 @@ type QP struct {
 	recvCQ                *CQ
 	srq                   *SRQ       // nil: receives of its own
 	peerHost              netip.Addr // of the peer, whose share of srq it takes; set with peer
-	core                  *rdmap.QP  // guarded by the association lock of peer; before there is one, by mu
+	core                  *rdmap.QP  // guarded by the connection lock of peer; before there is one, by mu
 	recvLock              sync.Mutex // of the core, for PostRecv; a leaf lock
 
 	mu          sync.Mutex // a leaf lock
 	reserved    bool       // guarded by mu: Connect or Accept has begun
 	cqsToNotify []*CQ      // guarded by mu: to be notified when it is open
 	peer        atomic.Pointer[peer]
-	session     *ddpadapt.Session // set with peer
+	session     session // set with peer
 
 	setupDone     chan struct{} // closed when Connect may return; setupErr and reply are set before
 	setupErr      error
 	acceptData    []byte
-	peerSetup     *Setup // under the association lock: what the peer said of itself; nil in a plain setup
-	isSetUp       bool   // under the association lock
+	peerSetup     *Setup // under the connection lock: what the peer said of itself; nil in a plain setup
+	isSetUp       bool   // under the connection lock
 	done          chan struct{}
-	hasEnded      bool // under the association lock
-	chargedOctets int  // under the association lock: octets charged to the peer whose session it is
+	hasEnded      bool // under the connection lock
+	chargedOctets int  // under the connection lock: octets charged to the peer whose session it is
 	err           error
 
 	windows       map[*MW]struct{} // guarded by Device.regionsMu
@@ -249,7 +247,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 }
 
 // heldOctets returns the octets that a QP keeps, its place in CQs included, when all that it has to
-// send fits a few segments. Under the association lock.
+// send fits a few segments. Under the connection lock.
 func (q *QP) heldOctets() int {
 	return int(unsafe.Sizeof(*q)) + q.core.Held() + 1<<10
 }
@@ -267,12 +265,12 @@ func (q *QP) lockCore() *peer {
 		}
 		q.mu.Unlock()
 	}
-	return p.lockAssoc()
+	return p.lockConn()
 }
 
 func (q *QP) unlockCore(p *peer) {
 	if p != nil {
-		p.conn.Upper().Unlock()
+		p.conn.unlock()
 		return
 	}
 	cqs := q.cqsToNotify
@@ -300,7 +298,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 // not be read again.
 func (q *QP) unlockAfterPost(p *peer, n int) {
 	if p != nil && n <= maxQuickPosts {
-		p.conn.Upper().UnlockAt(p.now)
+		p.conn.unlockAt(p.now)
 		return
 	}
 	q.unlockCore(p)
@@ -353,28 +351,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 	if err := q.reserveSession(); err != nil {
 		return nil, err
 	}
-	p, err := q.dev.peerFor(ctx, remote, q.ownAssoc)
-	if err != nil {
-		q.cancelReservation()
-		return nil, err
-	}
-	_, now := p.conn.Upper().Lock()
-	var s *ddpadapt.Session
-	switch err = ctx.Err(); { // a caller that has given up meanwhile gets no session
-	case err != nil:
-	case q.wantsNegotiation():
-		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.setupOffer(), private)
-	default:
-		s, err = p.Open(now, -1, q.core.Stream(), private)
-	}
-	p.streamClaims--
-	if err == nil {
-		q.bindSession(p, s)
-	} else {
-		p.shutdownIfUnused(now)
-	}
-	p.conn.Upper().Unlock()
-	if err != nil {
+	if err := q.dev.sctp.connect(ctx, q, remote, private); err != nil {
 		q.cancelReservation()
 		return nil, err
 	}
@@ -404,18 +381,18 @@ func (q *QP) cancelReservation() {
 	q.mu.Unlock()
 }
 
-// bindSession ties the QP to its session; the caller holds the association lock of p.
-func (q *QP) bindSession(p *peer, s *ddpadapt.Session) {
-	s.Owner = q
+// bindSession ties the QP to its session; the caller holds the connection lock of p.
+func (q *QP) bindSession(p *peer, s session) {
+	s.setOwner(q)
 	q.core.Measure(&p.now, &p.latency)
-	q.peerHost = p.remoteAddrLocked().Addr()
+	q.peerHost = p.conn.remoteAddrLocked().Addr()
 	q.mu.Lock()
 	q.session = s
 	q.peer.Store(p)
 	q.mu.Unlock()
 }
 
-// finishSetup lets Connect return. Under the association lock.
+// finishSetup lets Connect return. Under the connection lock.
 func (q *QP) finishSetup(err error) {
 	if q.isSetUp {
 		return
@@ -434,15 +411,15 @@ func (q *QP) finishSetup(err error) {
 }
 
 // handleTerminated reacts to the end of the session, or of the peer's half of it. Under the
-// association lock.
-func (q *QP) handleTerminated(ev ddpadapt.Event) {
+// connection lock.
+func (q *QP) handleTerminated(err error) {
 	if !q.isSetUp { // the peer's stack refused the Initiate
-		q.finishSetup(ev.Err)
-		q.finishSession(ev.Err)
+		q.finishSetup(err)
+		q.finishSession(err)
 	}
 }
 
-// finishSession is called once nothing of the session is left. Under the association lock.
+// finishSession is called once nothing of the session is left. Under the connection lock.
 func (q *QP) finishSession(err error) {
 	if q.hasEnded {
 		return
@@ -460,7 +437,7 @@ func (q *QP) finishSession(err error) {
 	})
 }
 
-// unchargePeer gives up what the peer was charged. Under the association lock.
+// unchargePeer gives up what the peer was charged. Under the connection lock.
 func (q *QP) unchargePeer(p *peer) {
 	p.chargedOctets -= q.chargedOctets
 	q.chargedOctets = 0
@@ -524,34 +501,9 @@ func (q *QP) State() rdmap.State {
 // RemoteAddr returns the peer's address and SCTP port; it is not valid before Connect or Accept.
 func (q *QP) RemoteAddr() netip.AddrPort {
 	if p := q.peer.Load(); p != nil {
-		return p.remoteAddr()
+		return p.conn.remoteAddr()
 	}
 	return netip.AddrPort{}
-}
-
-// AssocStats are the counters of an SCTP association and its paths.
-//
-//	type Stats struct {
-//		State                 State
-//		OutStreams, InStreams int
-//		Counters
-//		RecvWindow  int       // octets of user data that the peer may still send
-//		Buffered    int       // octets of user data received that the user has not taken
-//		PeerWindow  int       // octets of user data that the peer still takes
-//		Outstanding int       // octets of user data sent and not acknowledged
-//		Unacked     int       // DATA chunks not acknowledged cumulatively
-//		Queued      int       // octets of user data accepted by Send and not yet sent
-//		Primary     int       // index of the primary path
-//		Trips       Histogram // round trip times measured, over all paths
-//	}
-type AssocStats = assoc.Stats
-
-// Stats returns the counters of the QP's association, which other QPs may share.
-func (q *QP) Stats() (s AssocStats, ok bool) {
-	if p := q.peer.Load(); p != nil {
-		return p.conn.Stats(), true
-	}
-	return s, false
 }
 
 // MULPDU returns the largest DDP segment in octets that the path takes now (RFC 5041 section 3). It
@@ -574,7 +526,7 @@ func (q *QP) detachMemory(memory []byte) {
 	}
 }
 
-// deferNotify has cq notified when the association lock is free, or mu before there is one.
+// deferNotify has cq notified when the connection lock is free, or mu before there is one.
 func (q *QP) deferNotify(cq *CQ) {
 	if p := q.peer.Load(); p != nil {
 		p.deferNotify(cq)
@@ -612,19 +564,18 @@ func (h *rdmapHost) Failed(err *rdmap.StreamError) {
 
 // FlushLater has requests end when the packets that refer to their memory are written.
 func (h *rdmapHost) FlushLater() {
-	q := (*QP)(h)
-	p := q.peer.Load()
-	if len(p.flushingQPs) == 0 { // the lock's owner may be done for now
-		p.deferCall(func() { q.unlockCore(q.lockCore()) })
+	p := h.peer.Load()
+	if len(p.flushingQPs) == 0 {
+		p.conn.flushLater()
 	}
-	p.flushingQPs = append(p.flushingQPs, q)
+	p.flushingQPs = append(p.flushingQPs, (*QP)(h))
 }
 
 // HighWater passes on what SetHighWater asked for.
 func (h *rdmapHost) HighWater() { (*QP)(h).deferEvent(Event{Kind: EventHighWater, QP: (*QP)(h)}) }
 
-// Broken ends the association: what has gone wrong with one stream may be wrong with others.
-func (h *rdmapHost) Broken(err *assoc.InternalError) { h.peer.Load().a.Break(err) }
+// Broken ends the connection, with nothing more placed or sent.
+func (h *rdmapHost) Broken(err *rdmap.InternalError) { h.peer.Load().conn.breakOff(err) }
 
 // PeerClosed answers the peer's graceful end with ours, once all that was posted is done.
 func (h *rdmapHost) PeerClosed() {

@@ -100,14 +100,14 @@ func TestFlushesTakeTurns(t *testing.T) {
 	for i := range others {
 		others[i] = newSide(t, a.dev, nil, nil).qp
 	}
-	p := a.qp.peer.Load()
-	_, now := p.conn.Upper().Lock()
-	defer p.conn.Upper().Unlock()
+	p := a.qp.peer.Load().sctp()
+	_, now := p.c.Upper().Lock()
+	defer p.c.Upper().Unlock()
 	p.flushingQPs = []*QP{a.qp, a.qp}
 	first, second := p.HandleReceived(now), p.HandleReceived(now)
 	check.That(t, first && !second && len(p.flushingQPs) == 0, "there is more to do: %v, then %v", first, second)
 	for _, q := range others {
-		q.bindSession(p, must.Get(p.Open(now, -1, q.core.Stream(), nil))(t))
+		q.bindSession(&p.peer, sctpSession{must.Get(p.Open(now, -1, q.core.Stream(), nil))(t)})
 	}
 	p.Mux.HandleEvent(now, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
 	first, up := p.HandleReceived(now), p.isUp
@@ -121,11 +121,11 @@ func TestFlushesTakeTurns(t *testing.T) {
 func TestClaimsOfStreams(t *testing.T) {
 	x := newLab(t, nil)
 	a, _ := x.join(nil)
-	p := a.qp.peer.Load()
+	p := a.qp.peer.Load().sctp()
 	set := func(claims int) {
-		p.conn.Upper().Lock()
+		p.c.Upper().Lock()
 		p.streamClaims = claims
-		p.conn.Upper().Unlock()
+		p.c.Upper().Unlock()
 	}
 	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
 		set(claims)
@@ -134,15 +134,15 @@ func TestClaimsOfStreams(t *testing.T) {
 	set(0)
 	check.That(t, p.claimStream(), "there is no room")
 	must.OK(t, a.qp.Disconnect(ctx(t)))
-	check.That(t, p.conn.Stats().State == assoc.Established && p.streamClaims == 1,
-		"%d claims keep an association in state %v", p.streamClaims, p.conn.Stats().State)
+	check.That(t, p.c.Stats().State == assoc.Established && p.streamClaims == 1,
+		"%d claims keep an association in state %v", p.streamClaims, p.c.Stats().State)
 	late, next := &watched{context.Background(), make(chan struct{}), 0, 0}, newSide(t, x.a, nil, nil).qp
 	for claims, end := range []bool{1: false, 0: true} { // of others, while one has a claim that gives up
 		set(1 - claims)
 		_, err := next.Connect(late, x.addr, nil)
 		check.That(t, err == context.Canceled && p.streamClaims == 1-claims &&
-			(p.conn.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.streamClaims,
-			p.conn.Stats().State)
+			(p.c.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.streamClaims,
+			p.c.Stats().State)
 	}
 	check.That(t, !p.claimStream(), "there is room where it ends")
 }
@@ -151,7 +151,7 @@ func TestClaimsOfStreams(t *testing.T) {
 func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
-	slot := x.a.slotFor(x.addr)
+	slot := x.a.sctp.slotFor(x.addr)
 	for range 2 { // while another one sets the association up, and when it may do so itself
 		slot.busy <- struct{}{}
 		_, err := a.qp.Connect(must.Ended(), x.addr, nil)
@@ -173,8 +173,8 @@ func TestFullAssociationIsNotShared(t *testing.T) {
 		a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
 		a.good()
 		b.good()
-		check.That(t, len(x.a.peerSlots) == 1 && len(x.a.peers) == i/2+1,
-			"session %d: %d peers known, %d associations", i, len(x.a.peerSlots), len(x.a.peers))
+		check.That(t, len(x.a.sctp.peerSlots) == 1 && len(x.a.peers) == i/2+1,
+			"session %d: %d peers known, %d associations", i, len(x.a.sctp.peerSlots), len(x.a.peers))
 	}
 }
 

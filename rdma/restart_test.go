@@ -21,7 +21,7 @@ func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 	for name, end := range map[string]func(q *QP){
 		"closed":         func(q *QP) { _ = q.Close() },
 		"disconnected":   func(q *QP) { _ = q.Disconnect(must.Ended()) },
-		"its shutdown":   func(q *QP) { p := q.lockCore(); now := p.now; _ = p.a.Shutdown(now); q.unlockCore(p) },
+		"its shutdown":   func(q *QP) { p := q.lockCore(); now := p.now; _ = p.sctp().a.Shutdown(now); q.unlockCore(p) },
 		"not ended here": func(*QP) {},
 	} {
 		for _, unsent := range []bool{false, true} {

@@ -55,7 +55,7 @@ func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	link, lb := &mempair.TapLink{Sent: make(chan wire.Packet, 1000)}, (*mem.Link)(nil)
 	x := newLabOver(t, nil, func(a, b *mem.Link) rawio.Link { link.Link, lb = a, b; return link })
 	a, _ := x.join(nil)
-	p := a.qp.peer.Load()
+	p := a.qp.peer.Load().sctp()
 	const tag = 0x0BAD0BAD
 	port := p.a.LocalPort()
 	say := func(vtag uint32, chunk []byte) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/rddp-go/rddp/ddp/llp"
-	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -60,13 +59,13 @@ func (q *QP) setupAnswer(asked Setup) Setup {
 	return own.Answer(asked)
 }
 
-// handleAccepted takes the peer's Accept. Under the association lock.
-func (q *QP) handleAccepted(ev ddpadapt.Event) {
-	q.acceptData = ev.Private
+// handleAccepted takes the peer's Accept. Under the connection lock.
+func (q *QP) handleAccepted(private []byte, setup *Setup) {
+	q.acceptData = private
 	var err error
-	if ev.Setup != nil && q.core.State() == rdmap.StateInit {
-		q.peerSetup = ev.Setup
-		err = q.applySetup(*ev.Setup)
+	if setup != nil && q.core.State() == rdmap.StateInit {
+		q.peerSetup = setup
+		err = q.applySetup(*setup)
 	}
 	q.finishSetup(err)
 }

@@ -149,10 +149,10 @@ func TestReadyToReceive(t *testing.T) {
 	check.That(t, wc.ID == 5, "completion %+v", wc)
 	wc = b.good()
 	check.That(t, wc.ID == 99 && wc.ByteLen == 1, "received %+v", wc)
-	st := b.qp.peer.Load()
-	st.conn.Upper().Lock()
+	st := b.qp.peer.Load().sctp()
+	st.c.Upper().Lock()
 	n := st.Mux.Stats().SegmentsIn
-	st.conn.Upper().Unlock()
+	st.c.Upper().Unlock()
 	check.Equal(t, "segments: the indication and the Send", n, 2)
 }
 
@@ -301,13 +301,13 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	x := newLab(t, nil)
 	_, b := x.join(nil)
 	second := newSide(t, x.b, nil, nil)
-	p := b.qp.peer.Load()
-	_, now := p.conn.Upper().Lock()
+	p := b.qp.peer.Load().sctp()
+	_, now := p.c.Upper().Lock()
 	session, err := p.Open(now, -1, second.qp.core.Stream(), nil)
 	if err == nil {
-		second.qp.bindSession(p, session)
+		second.qp.bindSession(&p.peer, sctpSession{session})
 	}
-	p.conn.Upper().Unlock()
+	p.c.Upper().Unlock()
 	must.OK(t, err)
 	select {
 	case <-second.qp.setupDone:

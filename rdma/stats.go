@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Stats counts what has become of the sessions of a Device. What happened below is in
@@ -35,7 +33,7 @@ type Stats struct {
 	EventsLost      uint64 // events that found Limits.MaxEvents others waiting for NextEvent
 
 	// Sessions are the sums over all associations, those that have ended included.
-	Sessions ddpadapt.Stats
+	Sessions SessionStats
 }
 
 // Faults counts the Terminate Messages sent, by what was wrong.
@@ -107,7 +105,7 @@ func (f *Faults) counterFor(t *rdmap.Terminate) *uint64 {
 	return &f.Other
 }
 
-// Stats returns the counters. It looks at every association, each for a moment.
+// Stats returns the counters. It looks at every connection, each for a moment.
 func (d *Device) Stats() Stats {
 	d.mu.Lock()
 	s := d.stats
@@ -118,7 +116,7 @@ func (d *Device) Stats() Stats {
 	d.mu.Unlock()
 	s.EventsLost = d.events.lostEvents()
 	for _, p := range live {
-		m := Peer{p}.Stats().Stats
+		m := p.conn.peerStats().Stats
 		counters.Add(&s.Sessions, &m)
 	}
 	return s
@@ -140,18 +138,18 @@ type Latency = rdmap.Latency
 type Histogram = rdmap.Histogram
 
 // Latency returns how long the requests of all QPs took, those that have ended included. It looks
-// at every association, each for a moment.
+// at every connection, each for a moment.
 func (d *Device) Latency() Latency {
 	d.mu.Lock()
 	sum, live := d.latency, slices.Collect(maps.Keys(d.peers))
 	d.mu.Unlock()
 	for _, p := range live {
-		p.conn.Upper().Peek(func(*assoc.Assoc) { sum.Add(&p.latency) })
+		p.conn.peek(func() { sum.Add(&p.latency) })
 	}
 	return sum
 }
 
-// countStat counts one of d.stats. The caller may hold an association lock.
+// countStat counts one of d.stats. The caller may hold an connection lock.
 func (d *Device) countStat(counter *uint64) {
 	d.mu.Lock()
 	*counter++
@@ -192,7 +190,7 @@ func (d *Device) countRegionRefusal(err error) error {
 }
 
 // reportEvent counts an event, gives it to the program if it asks for events, and writes it to the
-// Logger. The transport has written those of associations. The caller holds no association lock.
+// Logger. The transport has written those of associations. The caller holds no connection lock.
 func (d *Device) reportEvent(ev Event) {
 	switch ev.Kind {
 	case EventSRQLimit:
@@ -213,5 +211,5 @@ func (d *Device) reportEvent(ev Event) {
 	if ev.Err != nil {
 		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
 	}
-	d.transport.Upper().Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
+	d.journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
 }

@@ -16,7 +16,7 @@ const MaxDepth = 1 << 20
 const maxSGEs = 1024
 
 // Host is the owner of a QP: the shell that joins it to a session of the lower layer. Its methods
-// are called under the association lock and do not call back into the QP.
+// are called under the connection lock and do not call back into the QP.
 type Host interface {
 	// SharedRegion reports whether a stream other than this one may use r, a region without a
 	// stream scope. A shared STag cannot be invalidated by the peer (section 8.1.1 item 7).
@@ -58,7 +58,7 @@ type Config struct {
 
 	SendCQ, RecvCQ CQ
 	SRQ            SRQ    // nil: the QP has a receive queue of its own
-	RecvLock       Locker // a leaf lock, held for PostRecv; nil: PostRecv needs the association lock
+	RecvLock       Locker // a leaf lock, held for PostRecv; nil: PostRecv needs the connection lock
 	Host           Host
 
 	MaxSend   int // send requests posted and not completed

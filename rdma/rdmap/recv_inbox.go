@@ -13,7 +13,7 @@ type Locker interface {
 	Unlock()
 }
 
-// noLock serves a QP all of whose calls are made under one association lock.
+// noLock serves a QP all of whose calls are made under one connection lock.
 type noLock struct{}
 
 func (noLock) Lock()   {}

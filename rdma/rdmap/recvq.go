@@ -55,7 +55,7 @@ func (r *recvQueue) releaseBuffer(b ddp.RecvBuffer) uint64 {
 }
 
 // PostRecv queues a buffer for one Send of the peer. It may be called before Start. It takes
-// Config.RecvLock, so another goroutine may hold the association lock. Errors: ErrSharedRecv,
+// Config.RecvLock, so another goroutine may hold the connection lock. Errors: ErrSharedRecv,
 // ErrState, ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.rq.srq != nil {

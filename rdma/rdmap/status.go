@@ -98,7 +98,7 @@ type WC struct {
 	Original        uint64 // WCAtomic: the value before the operation
 }
 
-// CQ takes completions. Push is called in completion order, under the association lock. It neither
+// CQ takes completions. Push is called in completion order, under the connection lock. It neither
 // blocks nor calls back into the QP. What it does when it is full is its own affair.
 type CQ interface{ Push(WC) }
 

@@ -46,6 +46,17 @@ func TestImportsOnlyGoDown(t *testing.T) {
 		return nil
 	})
 	must.OK(t, err)
+	// In rdma only the files of its SCTP implementation know of SCTP.
+	for _, file := range sourceFiles(t, "rdma") {
+		if strings.HasPrefix(filepath.Base(file), "sctp_") {
+			continue
+		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly))(t)
+		for _, imp := range f.Imports {
+			p, _ := strconv.Unquote(imp.Path.Value)
+			check.That(t, !strings.HasPrefix(p, module+"sctp") && p != module+"ddpadapt", "%s imports %s", file, p)
+		}
+	}
 	// DDP knows nothing of SCTP: ddpadapt is the only room that knows both.
 	for _, file := range slices.Concat(sourceFiles(t, "ddp"), sourceFiles(t, "ddp/llp"), sourceFiles(t, "mpa"),
 		sourceFiles(t, "rdma/rdmap")) {

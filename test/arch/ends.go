@@ -50,8 +50,8 @@ var ends = []struct {
 		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]",
 		"Close: net.ErrClosed":       "[net.ErrClosed]",
 		"handleSessionEvent: ev.Err": "[llp.RejectedError]", "handleSessionEvent: nil": "nil",
-		"handleTerminated: ev.Err": "[llp.TerminatedError]",
-		"handleAccepted: err":      "[llp.ErrNoRTR]", "Accept: err": "[llp.ErrInsufficientIRD]",
+		"handleTerminated: err": "[llp.TerminatedError]",
+		"handleAccepted: err":   "[llp.ErrNoRTR]", "Accept: err": "[llp.ErrInsufficientIRD]",
 		"applySetup: err": "[llp.ErrInsufficientIRD]",
 	}},
 	{"rdma/rdmap", `\.failWithoutTerminate\(&StreamError\{.*: ([\w.]+)`, map[string]string{

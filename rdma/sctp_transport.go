@@ -1,0 +1,119 @@
+package rdma
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"weak"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// defaultStreams is how many streams an association has if nobody says otherwise.
+const defaultStreams = ddpadapt.DefaultStreams
+
+// sctpTransport is SCTP over one link. The DDP sessions of QPs to the same peer share an
+// association, each on a stream of its own.
+type sctpTransport struct {
+	*sctp.Transport
+	dev *Device
+
+	mu        sync.Mutex                   // a leaf lock
+	peerSlots map[netip.AddrPort]*peerSlot // shared associations that this side set up
+}
+
+// peerSlot holds the shared association with one peer.
+type peerSlot struct {
+	busy chan struct{} // taken while it is looked at or set up
+	// s belongs to the holder of busy. It is weak: it does not keep an ended association, and the
+	// memory of its QPs, until the program connects to the same peer again.
+	s weak.Pointer[sctpConn]
+}
+
+func newSCTPTransport(d *Device, link rawio.Link) (*sctpTransport, error) {
+	d.cfg.applySCTPDefaults(link, d.limits.MaxStreams)
+	t, err := sctp.NewTransport(link, &d.cfg.Transport)
+	if err != nil {
+		return nil, err
+	}
+	return &sctpTransport{Transport: t, dev: d, peerSlots: make(map[netip.AddrPort]*peerSlot)}, nil
+}
+
+// Transport returns the SCTP transport below, for its statistics.
+func (d *Device) Transport() *sctp.Transport { return d.sctp.Transport }
+
+// connect asks the peer at remote for a session, and binds q to it.
+func (t *sctpTransport) connect(ctx context.Context, q *QP, remote netip.AddrPort, private []byte) error {
+	s, err := t.connFor(ctx, remote, q.ownAssoc)
+	if err != nil {
+		return err
+	}
+	now := s.lock()
+	defer s.unlock()
+	var session *ddpadapt.Session
+	switch err = ctx.Err(); { // a caller that has given up meanwhile gets no session
+	case err != nil:
+	case q.wantsNegotiation():
+		session, err = s.OpenEnhanced(now, -1, q.core.Stream(), q.setupOffer(), private)
+	default:
+		session, err = s.Open(now, -1, q.core.Stream(), private)
+	}
+	s.streamClaims--
+	if err != nil {
+		s.shutdownIfUnused(now)
+		return err
+	}
+	q.bindSession(&s.peer, sctpSession{session})
+	return nil
+}
+
+// connFor returns an established association with remote and a claim to one of its streams. It is a
+// new one if own.
+func (t *sctpTransport) connFor(ctx context.Context, remote netip.AddrPort, own bool) (*sctpConn, error) {
+	if own {
+		return t.dial(ctx, remote)
+	}
+	slot := t.slotFor(remote)
+	select {
+	case slot.busy <- struct{}{}: // one setup at a time for one peer
+		defer func() { <-slot.busy }()
+	case <-ctx.Done():
+		return nil, &sctp.DialError{Remote: remote, Err: ctx.Err()}
+	}
+	if s := slot.s.Value(); s != nil && s.claimStream() {
+		return s, nil
+	}
+	s, err := t.dial(ctx, remote)
+	if err == nil {
+		slot.s = weak.Make(s)
+	}
+	return s, err
+}
+
+func (t *sctpTransport) dial(ctx context.Context, remote netip.AddrPort) (s *sctpConn, err error) {
+	_, err = t.Transport.Dial(ctx, remote, t.config(true, nil, func(made *sctpConn) {
+		s = made
+		s.streamClaims = 1
+	}))
+	return s, err
+}
+
+func (t *sctpTransport) slotFor(remote netip.AddrPort) *peerSlot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.peerSlots[remote]
+	if s == nil {
+		s = &peerSlot{busy: make(chan struct{}, 1)}
+		t.peerSlots[remote] = s
+	}
+	return s
+}
+
+// listen takes requests on an SCTP port for l.
+func (t *sctpTransport) listen(l *Listener, port uint16) (lowerListener, error) {
+	return t.Transport.Listen(port, t.config(false, l, nil))
+}
+
+func (t *sctpTransport) newSignal() signal { return t.Upper().NewSignal() }
