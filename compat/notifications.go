@@ -265,12 +265,6 @@ func (s *Socket) pushNotification(f structWriter, end bool) {
 	s.notifications.pushOctets(f, end, &s.readWaits)
 }
 
-// allEvents are those that an association keeps: subscriptions choose among the notifications that
-// are made of them, and may change at any time.
-var allEvents = []sctp.EventKind{sctp.EventUp, sctp.EventRestart, sctp.EventAdaptation, sctp.EventPathUp,
-	sctp.EventPathPotentiallyFailed, sctp.EventPathDown, sctp.EventPrimary, sctp.EventMTUChanged,
-	sctp.EventPeerShutdown, sctp.EventSendFailed, sctp.EventSenderDry, sctp.EventPeerError, sctp.EventDown}
-
 // notifySenderDry reports, at the subscription, that nothing is left to send (section 6.1.9).
 func (s *Socket) notifySenderDry(c *sctp.Conn) {
 	if st := c.Stats(); c.Err() == nil && st.Unacked == 0 && st.Queued == 0 {

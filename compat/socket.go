@@ -169,10 +169,13 @@ func hasAddr(a netip.Addr) (bool, error) {
 	return hostaddr.IsLocal(a)
 }
 
-// connConfig returns the configuration of associations. Called with mu held.
+// connConfig returns the configuration of associations. They keep events of all kinds: subscriptions
+// choose among the notifications that are made of them, and may change at any time. Called with mu
+// held.
 func (s *Socket) connConfig() sctp.Config {
 	c := s.opts.cfg
-	c.LocalPort, c.Events, c.EventKinds, c.LocalAddrs = s.boundPort, maxNotifications, allEvents, s.boundAddrs
+	c.LocalPort, c.LocalAddrs = s.boundPort, s.boundAddrs
+	c.Events, c.EventKinds = maxNotifications, sctp.AllEvents()
 	return c
 }
 
@@ -297,11 +300,12 @@ func (s *Socket) Connect(raw []byte) (int32, error) {
 		defer t.Stop()
 		late = t.C
 	}
+	ended := result
 	if nonblock {
-		late = firedTimer
+		ended, late = nil, firedTimer // however soon the association is up, the next call tells
 	}
 	select {
-	case err = <-result:
+	case err = <-ended:
 		if err != nil {
 			return 0, err
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,20 @@ func subscribeEvents(t *testing.T, s *Socket, events ...int) {
 func checkSame(t *testing.T, got, want any) {
 	t.Helper()
 	check.That(t, reflect.DeepEqual(got, want), "%+v, want %+v", got, want)
+}
+
+// checkSteady compares what a call returns with what the association has at that moment: while it
+// measures its paths, that may change between two looks.
+func checkSteady(t *testing.T, got, want func() []byte) {
+	t.Helper()
+	for {
+		before := want()
+		seen := got()
+		if slices.Equal(before, want()) {
+			checkSame(t, seen, before)
+			return
+		}
+	}
 }
 
 // recv is what Recv returns.

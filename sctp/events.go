@@ -50,6 +50,13 @@ const (
 	EventDown = assoc.EventDown
 )
 
+// AllEvents returns every kind of event, EventSenderDry among them, for Config.EventKinds and
+// KeepEvents.
+func AllEvents() []EventKind {
+	return []EventKind{EventUp, EventRestart, EventAdaptation, EventPathUp, EventPathPotentiallyFailed, EventPathDown,
+		EventPrimary, EventMTUChanged, EventPeerShutdown, EventSendFailed, EventSenderDry, EventPeerError, EventDown}
+}
+
 // Event is one notification of an association to its user. See Conn.NextEvent.
 type Event struct {
 	Kind       EventKind
@@ -84,6 +91,9 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 		case ok:
 			if left {
 				sendToken(n.arrivedCh) // for the next reader
+			}
+			if ev.Kind == EventDown {
+				<-c.Done() // so that Err says how: who has ended it closes that next
 			}
 			return ev, nil
 		case ended:

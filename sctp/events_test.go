@@ -14,9 +14,35 @@ import (
 	"github.com/rddp-go/rddp/sctp/upper"
 )
 
-var everyEvent = []EventKind{EventUp, EventRestart, EventAdaptation, EventPathUp, EventPathPotentiallyFailed,
-	EventPathDown, EventPrimary, EventMTUChanged, EventPeerShutdown, EventSendFailed, EventSenderDry, EventPeerError,
-	EventDown}
+// The list of all kinds has each once.
+func TestAllEventsAreListed(t *testing.T) {
+	all := AllEvents()
+	slices.Sort(all)
+	check.Equal(t, "kinds", len(slices.Compact(all)), len(AllEvents()))
+	for k := EventUp; k.String() != "unknown"; k++ {
+		check.That(t, slices.Contains(all, k), "%v is not listed", k)
+	}
+}
+
+// Once EventDown is read Err says why: it comes when the association is known to have ended.
+func TestErrIsThereWhenTheEndIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, _ := p.connect(t, &Config{Events: 1, EventKinds: []EventKind{}, DisablePMTUD: true}, quiet)
+		c.lock()
+		c.observers.events.push(Event{Kind: EventDown})
+		c.unlock()
+		read := make(chan error, 1)
+		go func() {
+			must.Get(c.NextEvent(t.Context()))(t)
+			read <- c.Err()
+		}()
+		synctest.Wait()
+		check.Equal(t, "ends read before the association is known to have ended", len(read), 0)
+		c.Abort("over")
+		check.That(t, <-read != nil, "the end is read and Err is nil")
+	})
+}
 
 // Of an association's life those notifications are kept that the program has chosen, and its end.
 func TestChosenEventsAreKept(t *testing.T) {
@@ -29,9 +55,9 @@ func TestChosenEventsAreKept(t *testing.T) {
 		{"by default all but that of an empty queue", nil, nil, []EventKind{EventUp, EventDown}},
 		{"none: the end comes all the same", []EventKind{}, nil, []EventKind{EventDown}},
 		{"that of an empty queue", []EventKind{EventSenderDry}, nil, []EventKind{EventSenderDry, EventDown}},
-		{"all", everyEvent, nil, []EventKind{EventUp, EventSenderDry, EventDown}},
-		{"all, then only the end", everyEvent, []EventKind{}, []EventKind{EventUp, EventDown}},
-		{"none, then all", []EventKind{}, everyEvent, []EventKind{EventSenderDry, EventDown}},
+		{"all", AllEvents(), nil, []EventKind{EventUp, EventSenderDry, EventDown}},
+		{"all, then only the end", AllEvents(), []EventKind{}, []EventKind{EventUp, EventDown}},
+		{"none, then all", []EventKind{}, AllEvents(), []EventKind{EventSenderDry, EventDown}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

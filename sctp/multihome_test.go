@@ -195,7 +195,7 @@ func TestEventsOfALife(t *testing.T) {
 
 func eventsOfALife(t *testing.T, p *pair) {
 	layer := uint32(77)
-	client := &Config{Events: 8, EventKinds: everyEvent, DisablePMTUD: true}
+	client := &Config{Events: 8, EventKinds: AllEvents(), DisablePMTUD: true}
 	server := &Config{Events: 8, Adaptation: &layer, DisablePMTUD: true}
 	c, s := p.connect(t, client, server)
 	if ev := expect(t, c, EventUp); ev.Path != p.bAddr {
@@ -219,7 +219,7 @@ func eventsOfALife(t *testing.T, p *pair) {
 
 func TestEventsAreBounded(t *testing.T) {
 	p := newPair(t)
-	c, s := p.connect(t, &Config{Events: 3, EventKinds: everyEvent, DisablePMTUD: true}, nil)
+	c, s := p.connect(t, &Config{Events: 3, EventKinds: AllEvents(), DisablePMTUD: true}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	expect(t, c, EventUp)
@@ -252,7 +252,7 @@ func TestEventsAreBounded(t *testing.T) {
 // it leaves room for what else there is to tell.
 func TestDryIsToldOnce(t *testing.T) {
 	p := newPair(t)
-	c, s := p.connect(t, &Config{Events: 3, EventKinds: everyEvent, DisablePMTUD: true}, nil)
+	c, s := p.connect(t, &Config{Events: 3, EventKinds: AllEvents(), DisablePMTUD: true}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	expect(t, c, EventUp)
@@ -272,7 +272,7 @@ func TestDryIsToldOnce(t *testing.T) {
 func TestFailedMessagesComeBack(t *testing.T) {
 	p, local, remote, out := newHomes(t)
 	cfg := quick(local)
-	cfg.AssocMaxRetrans, cfg.EventKinds = 2, everyEvent
+	cfg.AssocMaxRetrans, cfg.EventKinds = 2, AllEvents()
 	c, _ := p.connect(t, cfg, quick(remote))
 	expect(t, c, EventUp)
 	await(t, c, EventPathUp, remote[1])

@@ -140,7 +140,7 @@ func TestReceivePrimitive(t *testing.T) {
 func TestStatusPrimitive(t *testing.T) {
 	// req 9260-11.1-8
 	a, b, links := apiPair(t)
-	c, s := associate(t, a, b, &Config{Events: 10, EventKinds: everyEvent}, &Config{RecvBuffer: 40_000})
+	c, s := associate(t, a, b, &Config{Events: 10, EventKinds: AllEvents()}, &Config{RecvBuffer: 40_000})
 	must.Do(c.WriteMsg(make([]byte, 10_000), SendInfo{}))(t)
 	next(t, c, EventSenderDry)
 	st := c.Stats()

@@ -198,7 +198,7 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		*end.t = must.Get(NewTransport(end.link, nil))(t)
 		defer (*end.t).Close()
 	}
-	c, _ := p.connect(t, &Config{Events: 20, EventKinds: everyEvent}, nil)
+	c, _ := p.connect(t, &Config{Events: 20, EventKinds: AllEvents()}, nil)
 	const i, u, b, e = wire.FlagI, wire.FlagU, wire.FlagB, wire.FlagE
 	for _, tt := range []struct {
 		name   string

@@ -26,10 +26,9 @@ const (
 // timerRow says of one timer how it is called, when it expires and what it fires.
 type timerRow struct {
 	name string // the RFC's
-	// expiresAt returns the deadline, rawio.Never while the timer does not run. pathExpiresAt is
-	// the same of a timer that each path has.
-	expiresAt     func(*Assoc) rawio.Time
-	pathExpiresAt func(*Assoc, *path) rawio.Time
+	// expiresAt returns the deadline, rawio.Never while the timer does not run. Nil: each path has
+	// such a timer.
+	expiresAt func(*Assoc) rawio.Time
 	// fire is called when the timer has expired. That of paths is called at each timeout, and looks
 	// at each path. Nil: PollTransmit does what is due.
 	fire func(a *Assoc, now rawio.Time)
@@ -39,8 +38,7 @@ type timerRow struct {
 var timers = [numTimers]timerRow{
 	// Armed by resendEarly, when an own address is back too soon after the last time. It sends one
 	// packet.
-	timerEarlyResend: {name: "early resend", pathExpiresAt: (*Assoc).earlyResendExpiresAt,
-		fire: (*Assoc).resendPostponed},
+	timerEarlyResend: {name: "early resend", fire: (*Assoc).resendPostponed},
 
 	// Armed by transmitSetup, which sends INIT or COOKIE ECHO. It sends that again, up to
 	// Max.Init.Retransmits times.
@@ -59,12 +57,10 @@ var timers = [numTimers]timerRow{
 
 	// Armed by scheduleHeartbeat, while the path is idle: it sends a HEARTBEAT. Armed by
 	// sendHeartbeat, for the answer: it counts an error of the path.
-	timerHeartbeat: {name: "HB.interval", pathExpiresAt: (*Assoc).heartbeatExpiresAt,
-		fire: (*Assoc).handleHeartbeatTimeouts},
+	timerHeartbeat: {name: "HB.interval", fire: (*Assoc).handleHeartbeatTimeouts},
 
 	// Armed by pmtud.Search, when it sends a probe, or has found the MTU. It sends the next probe.
-	timerPMTUD: {name: "PROBE_TIMER, PMTU_RAISE_TIMER", pathExpiresAt: (*Assoc).pmtudExpiresAt,
-		fire: (*Assoc).runMTUSearches},
+	timerPMTUD: {name: "PROBE_TIMER, PMTU_RAISE_TIMER", fire: (*Assoc).runMTUSearches},
 
 	// Armed by rx.Receiver, which receives DATA. PollTransmit sends a SACK.
 	timerSack: {name: "SACK.Delay", expiresAt: (*Assoc).sackExpiresAt},

@@ -51,6 +51,8 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 		},
 		timerAutoClose: func(a *Assoc, p *path) { a.cfg.AutoClose = time.Duration(at) },
 	}
+	ofPaths := map[timer]func(*Assoc, *path) rawio.Time{timerEarlyResend: (*Assoc).earlyResendExpiresAt,
+		timerHeartbeat: (*Assoc).heartbeatExpiresAt, timerPMTUD: (*Assoc).pmtudExpiresAt}
 	for i, row := range timers {
 		cfg := must.Get((*Config)(nil).Complete())(t)
 		env := &Env{Rand: bytes.NewReader(bytes.Repeat([]byte{1}, 1<<10)),
@@ -65,7 +67,7 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 		if row.expiresAt != nil {
 			want = row.expiresAt(a)
 		} else {
-			want = row.pathExpiresAt(a, a.paths[0])
+			want = ofPaths[timer(i)](a, a.paths[0])
 		}
 		check.That(t, want > 0 && want != rawio.Never && a.NextTimeout() == want, "%s at %v: the next timeout is at %v",
 			row.name, want, a.NextTimeout())
