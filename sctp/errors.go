@@ -15,8 +15,8 @@ var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
 	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)
 	// ErrCutOff is returned by reads for a message that they have returned a part of already. The
-	// rest will not come, because the association has ended or the peer has restarted. Reading goes
-	// on after it.
+	// rest will not come, because the association has ended, or the peer has restarted or has given
+	// the message up. Reading goes on after it.
 	ErrCutOff = errors.New("sctp: the rest of the message will not come; drop what was read of it")
 	// ErrRestarted ends a StreamConn whose peer has restarted. It matches syscall.ECONNRESET.
 	ErrRestarted error = sysError{"sctp: the peer has restarted, and a part of the stream is lost", syscall.ECONNRESET}

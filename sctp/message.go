@@ -284,8 +284,8 @@ func (u *unlockWork) wakeStream(s *Stream) {
 // and nothing else comes in between (RFC 9260 section 6.9). Config.MaxMessage sets a limit. It
 // returns io.EOF after the peer has shut the association down, or io.ErrUnexpectedEOF if the peer
 // has not sent all by then. It returns the reason when the association failed. Before these it
-// returns ErrCutOff if the end, or a restart of the peer, came before the end of a message. After
-// ErrCutOff reading goes on.
+// returns ErrCutOff if the end, or a restart of the peer, came before the end of a message, or if
+// the peer has given the message up. After ErrCutOff reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.recv.inbox, &c.recv.readable, &c.recv.deadline, false)
 }

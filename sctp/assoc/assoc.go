@@ -110,6 +110,8 @@ type counts struct {
 type agreement struct {
 	outStreams, inStreams uint16
 	hasAdaptation         bool // peerAdaptation is known
+	peerAbandons          bool // see peerSendsForwardTSN
+	interleaving          bool // see interleaves
 	peerAdaptation        uint32
 }
 

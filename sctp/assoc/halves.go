@@ -74,7 +74,8 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.initialWindow(), MaxBuffer: a.cfg.maxWindow(),
 		MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
 		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay,
-		StrictRFC: a.cfg.RFC9260, InStreams: int(a.agreed.inStreams), Steps: &a.stats.workSteps}
+		StrictRFC: a.cfg.RFC9260, InStreams: int(a.agreed.inStreams), MayAbandon: a.peerSendsForwardTSN(),
+		Steps: &a.stats.workSteps}
 }
 
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.

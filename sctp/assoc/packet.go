@@ -191,6 +191,8 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.handleECNE(now, in, c)
 	case wire.ChunkCWR:
 		a.handleCWR(c)
+	case wire.ChunkForwardTSN:
+		return a.handleForwardTSN(in, c)
 	case wire.ChunkCookieEcho, wire.ChunkPad:
 		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:

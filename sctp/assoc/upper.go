@@ -25,7 +25,8 @@ const RunMost = tx.RunMost
 // Received is one complete message of the peer, held until Release. A message that
 // Config.MaxMessage allows but the receive buffer does not hold comes in pieces, in order (section
 // 6.9). More says that the message goes on, Offset how many octets of it came before. A piece with
-// Cut set, and no octets, ends a message whose rest will not come: the peer has restarted.
+// Cut set, and no octets, ends a message whose rest will not come: the peer has restarted, or has
+// given it up.
 type Received = rx.Message
 
 // Verdict is a Placer's answer about a DATA chunk.

@@ -108,18 +108,24 @@ func (r *Reassembly) auditMessages(lent int) error {
 		errs = append(errs, fmt.Errorf("%d messages in the tables, counted are %d", r.byLastTSN.count, tables))
 	}
 	waits := map[wire.StreamID]int{}
-	r.outOfOrder.forEach(func(m *Message) {
+	auditWaiting := func(m *Message) {
 		s := r.stateOfStream(m.Stream)
 		q := r.queueOf(m.Stream)
 		if waits[m.Stream]++; m.SSN != wire.SSN(m.order) || m.order.isBefore(q.nextOrder) || m.order == q.nextOrder &&
 			!s.isDue {
 			errs = append(errs, fmt.Errorf("stream %d: SSN %d waits for itself", m.Stream, m.SSN))
 		}
+		errs = append(errs, count(m))
+	}
+	r.outOfOrder.forEach(func(m *Message) {
 		if link, _ := r.outOfOrder.findLink(m.treeKey()); *link != m {
 			errs = append(errs, fmt.Errorf("stream %d: SSN %d is not found", m.Stream, m.SSN))
 		}
-		errs = append(errs, count(m))
+		auditWaiting(m)
 	})
+	if r.ext != nil {
+		errs = append(errs, r.auditExtensions(auditWaiting))
+	}
 	for id, s := range r.streams.table.All {
 		n, q := waits[wire.StreamID(id)], streamQueue{}
 		if s.hasWaiting {

@@ -69,14 +69,13 @@ func (r *Reassembly) deliverDue() {
 		id := r.streams.due[len(r.streams.due)-1]
 		s := r.stateOfStream(id)
 		q := r.queueOf(id)
-		m := r.takeOutOfOrder(orderKey(id, q.nextOrder), s)
+		m := r.takeNext(id, s, q)
 		if m == nil {
 			s.isDue = false
 			r.streams.due = r.streams.due[:len(r.streams.due)-1]
 			continue
 		}
-		q.nextOrder++
-		if s.nextSSN++; m.isPlaceholder {
+		if m.isPlaceholder {
 			r.freePlaceholder(m)
 			continue
 		}
@@ -85,6 +84,19 @@ func (r *Reassembly) deliverDue() {
 		}
 		r.pushReady(m)
 	}
+}
+
+// takeNext takes out the next message of a stream if it waits, and counts it as delivered.
+func (r *Reassembly) takeNext(id wire.StreamID, s *streamState, q *streamQueue) *Message {
+	if r.ext != nil {
+		return r.takeFirstWaiting(id, s, q)
+	}
+	m := r.takeOutOfOrder(orderKey(id, q.nextOrder), s)
+	if m != nil {
+		q.nextOrder++
+		s.nextSSN++
+	}
+	return m
 }
 
 // Pop returns the next message or piece in delivery order. It counts against the window until

@@ -11,16 +11,20 @@ type Message struct {
 	SSN       wire.SSN // meaningless when Unordered
 	PPID      uint32
 	Unordered bool
-	// Size is the octets of user data here, Offset those of the message in earlier pieces. More
-	// says that the message goes on in the next Message. Cut marks the end of a message whose rest
-	// will not come, because the association has ended or the peer has restarted. It has no octets.
+	// More says that the message goes on in the next Message. Cut marks the end of a message whose
+	// rest will not come, because the association has ended, or the peer has restarted or has given
+	// the message up. It has no octets.
+	More, Cut bool
+
+	hasBegin, hasEnd bool  // it has its first, its last fragment
+	isPlaceholder    bool  // it stands for one that was placed, see MarkDelivered
+	level            uint8 // in an orderTree
+
+	// Size is the octets of user data here, Offset those of the message in earlier pieces.
 	Size, Offset int
-	More, Cut    bool
 
 	firstTSN, lastTSN    wire.TSN    // its chunks so far
 	order                streamOrder // while it waits for its SSN
-	hasBegin, hasEnd     bool        // it has its first, its last fragment
-	isPlaceholder        bool        // it stands for one that was placed, see MarkDelivered
 	headPiece, tailPiece *piece
 	children             [2]*Message // in the tree of those that wait for their SSN
 	next                 *Message    // in the list of what is ready, or of what is free

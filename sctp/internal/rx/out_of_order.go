@@ -21,9 +21,9 @@ type streamQueue struct {
 	count       int32       // how many wait
 }
 
-// resetNext empties the queue of a stream that goes on with next.
-func (q *streamQueue) resetNext(next wire.SSN) {
-	*q = streamQueue{nextOrder: streamOrder(next), latestOrder: streamOrder(next) - 1}
+// resetNext empties the queue of a stream that goes on with next. All TSNs up to cum have come.
+func (q *streamQueue) resetNext(next wire.SSN, cum wire.TSN) {
+	*q = streamQueue{nextOrder: streamOrder(next), latestOrder: streamOrder(next) - 1, latestTSN: cum}
 }
 
 // assignOrder gives a message its order. All TSNs up to cum, which is before its own, have come.
@@ -33,9 +33,7 @@ func (q *streamQueue) resetNext(next wire.SSN) {
 // order of the stream: d messages farther on there are d TSNs at least. A message with fewer was
 // given its TSN out of turn, and is the near one on the other side.
 func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
-	if uint32(q.latestTSN-cum) >= tsnset.MaxWindow {
-		q.latestTSN = cum // nothing of the stream has come since
-	}
+	q.limitLatestTSN(cum)
 	ahead, behind := streamOrder(m.SSN-wire.SSN(q.latestOrder)), streamOrder(wire.SSN(q.latestOrder)-m.SSN)
 	room := streamOrder(m.firstTSN - q.latestTSN) // for messages in between
 	forward := room >= ahead || ahead < numSSNs/2
@@ -50,6 +48,14 @@ func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 	}
 	if q.latestOrder.isBefore(m.order) && q.latestTSN.Less(m.firstTSN) {
 		q.latestOrder, q.latestTSN = m.order, m.firstTSN
+	}
+}
+
+// limitLatestTSN makes the TSN of the latest message cum if it is before that: nothing of the stream
+// has come since.
+func (q *streamQueue) limitLatestTSN(cum wire.TSN) {
+	if uint32(q.latestTSN-cum) >= tsnset.MaxWindow {
+		q.latestTSN = cum
 	}
 }
 
@@ -135,21 +141,27 @@ func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
 
 // queueOutOfOrder lets m wait for its SSN, unless another does.
 func (r *Reassembly) queueOutOfOrder(m *Message, s *streamState) bool {
-	q := r.queueOf(m.Stream)
-	if !s.hasWaiting {
-		q.resetNext(s.nextSSN)
-	}
 	cum := r.byLastTSN.baseTSN
 	if m.firstTSN.LessEq(cum) { // it has moved that on
 		cum = m.firstTSN - 1
 	}
-	q.assignOrder(m, cum)
-	link, steps := r.outOfOrder.findLink(m.treeKey())
-	*r.workSteps += uint64(steps)
-	if *link != nil {
-		return false
+	q := r.queueOf(m.Stream)
+	if !s.hasWaiting {
+		q.resetNext(s.nextSSN, cum)
 	}
-	*link = m
+	q.assignOrder(m, cum)
+	if r.ext != nil {
+		if !r.addWaiting(m, q) {
+			return false
+		}
+	} else {
+		link, steps := r.outOfOrder.findLink(m.treeKey())
+		*r.workSteps += uint64(steps)
+		if *link != nil {
+			return false
+		}
+		*link = m
+	}
 	r.outOfOrder.count++
 	q.count++
 	s.hasWaiting = true

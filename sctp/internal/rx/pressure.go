@@ -61,6 +61,9 @@ func (r *Reassembly) freeSpares() {
 	s.freeBlocks, s.freeBlockOctets, s.freeListOctets = nil, 0, 0
 	if r.outOfOrder.count == 0 {
 		r.outOfOrder.queues = sparse.Table[streamQueue]{}
+		if r.ext != nil {
+			r.ext.waiting = sparse.Table[orderedQueue]{}
+		}
 	}
 	r.byLastTSN.numPages -= r.byLastTSN.numSpare
 	r.byLastTSN.sparePages, r.byLastTSN.numSpare = nil, 0

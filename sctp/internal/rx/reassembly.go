@@ -57,6 +57,7 @@ type Reassembly struct {
 	store      memoryStore
 	byLastTSN  lastTSNIndex
 	outOfOrder outOfOrderMessages
+	ext        *extensions // nil without any
 }
 
 // initBuffer makes an empty Reassembly ready for what begins with TSN initial. The receive buffer
@@ -84,7 +85,7 @@ func (r *Reassembly) Window() int {
 // among them.
 func (r *Reassembly) Held() int {
 	n := r.store.memorySize() + r.streams.table.Held() + r.outOfOrder.queues.Held() + r.byLastTSN.memorySize() +
-		2*cap(r.streams.due)
+		2*cap(r.streams.due) + r.ext.memorySize()
 	if r.partial.popped != nil {
 		n += messageCost
 	}
@@ -143,23 +144,27 @@ func (r *Reassembly) findNeighbours(d wire.Data) (prev, next *Message, err error
 	if next != nil && next.firstTSN != t+1 {
 		next = nil
 	}
-	if what := neighbourViolation(d, prev, next); what != "" {
+	if what := neighbourViolation(d, prev, next, r.mayAbandon()); what != "" {
 		return nil, nil, &ViolationError{t, what}
 	}
 	if d.B() {
+		if prev != nil && !prev.hasEnd && prev == r.byLastTSN.endsAtBase {
+			r.abandon(prev)
+		}
 		prev = nil
 	}
-	if d.E() {
+	if d.E() || next != nil && next.hasBegin {
 		next = nil
 	}
 	return prev, next, nil
 }
 
-// neighbourViolation says what is wrong between a chunk and its neighbours in TSN, or "".
-func neighbourViolation(d wire.Data, prev, next *Message) string {
+// neighbourViolation says what is wrong between a chunk and its neighbours in TSN, or "". A message
+// that the peer may have given up need not have an end.
+func neighbourViolation(d wire.Data, prev, next *Message, mayAbandon bool) string {
 	if prev != nil {
 		switch {
-		case d.B() && !prev.hasEnd:
+		case d.B() && !prev.hasEnd && !mayAbandon:
 			return "a message begins before the one before it has ended"
 		case !d.B() && prev.hasEnd:
 			return "a fragment follows the end of a message"
@@ -171,9 +176,9 @@ func neighbourViolation(d wire.Data, prev, next *Message) string {
 		switch {
 		case d.E() && !next.hasBegin:
 			return "a fragment follows the end of a message"
-		case !d.E() && next.hasBegin:
+		case !d.E() && next.hasBegin && !mayAbandon:
 			return "a message begins before the one before it has ended"
-		case !d.E() && !isSameMessage(d, next):
+		case !d.E() && !next.hasBegin && !isSameMessage(d, next):
 			return "fragments of one message differ in stream, SSN or U bit"
 		}
 	}
@@ -234,7 +239,11 @@ func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 	if m == nil || !t.Less(m.lastTSN) {
 		return 0, false
 	}
-	if m.hasBegin && m.hasEnd {
+	switch {
+	case !m.hasBegin || !m.hasEnd:
+	case r.ext != nil:
+		r.takeWaiting(m)
+	default:
 		r.takeOutOfOrder(m.treeKey(), r.stateOfStream(m.Stream))
 	}
 	gone, p := m.lastTSN, m.tailPiece
@@ -255,7 +264,7 @@ func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 }
 
 // Check returns an error if a held fragment can never become a message, now that every TSN up to
-// cum has been received.
+// cum has been received. A message that the peer may have given up it drops.
 func (r *Reassembly) Check(cum wire.TSN) error {
 	if cum == r.byLastTSN.baseTSN { // as when nothing is missing
 		return nil
@@ -268,12 +277,19 @@ func (r *Reassembly) checkAssembly(cum wire.TSN) error {
 		r.byLastTSN.baseTSN = cum
 		return nil
 	}
-	m := r.byLastTSN.firstIncomplete()
-	if m != nil && (m.lastTSN.Less(cum) || !m.hasBegin && m.firstTSN.LessEq(cum)) {
-		return &ViolationError{m.firstTSN, "a fragment without its message"}
+	for m := r.byLastTSN.firstIncomplete(); m != nil && m.canNeverBeWhole(cum); m = r.byLastTSN.firstIncomplete() {
+		if !r.mayAbandon() {
+			return &ViolationError{m.firstTSN, "a fragment without its message"}
+		}
+		r.abandon(m)
 	}
 	r.byLastTSN.advanceBase(cum)
 	return nil
+}
+
+// canNeverBeWhole says whether a TSN that a message lacks is up to cum.
+func (m *Message) canNeverBeWhole(cum wire.TSN) bool {
+	return m.lastTSN.Less(cum) || !m.hasBegin && m.firstTSN.LessEq(cum)
 }
 
 // Restart is Close, for a peer that begins anew with that many streams. What the upper layer has
@@ -304,6 +320,9 @@ func (r *Reassembly) Close() {
 		} else {
 			r.Release(m)
 		}
+	}
+	if r.ext != nil {
+		r.closeWaiting()
 	}
 	r.byLastTSN, r.outOfOrder, r.streams, r.partial.message = lastTSNIndex{}, outOfOrderMessages{}, streamStates{}, nil
 	r.freeSpares()

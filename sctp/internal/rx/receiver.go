@@ -15,9 +15,12 @@ type Config struct {
 	MaxBuffer  int      // what RecvBuffer may grow to, see WantedBuffer
 	MaxMessage int      // octets of the longest message taken; 0 for any; see Reassembly.initBuffer
 	// Octets beyond which a message is delivered in pieces; 0: when RecvBuffer does not hold it.
-	PartialPoint  int
-	PMDCS         int // largest DATA chunk of the path, octets, for silly window avoidance
-	InStreams     int // incoming streams
+	PartialPoint int
+	PMDCS        int // largest DATA chunk of the path, octets, for silly window avoidance
+	InStreams    int // incoming streams
+	// The peer may give messages up, and say so by FORWARD TSN (RFC 3758). Then a message without its
+	// end is no violation where the next begins.
+	MayAbandon    bool
 	SackDelay     time.Duration
 	LoneSackDelay time.Duration // SackDelay where no DATA is expected to carry the SACK; 0: the same
 	StrictRFC     bool          // a SACK is delayed also where no DATA comes to carry it
@@ -68,6 +71,7 @@ func (r *Receiver) Init(cfg Config) {
 	*r = Receiver{}
 	r.resetState(cfg)
 	r.reassembly.initBuffer(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams)
+	r.reassembly.ext = newExtensions(cfg)
 	if r.reassembly.workSteps = cfg.Steps; r.reassembly.workSteps == nil {
 		r.reassembly.workSteps = new(uint64)
 	}
@@ -229,8 +233,7 @@ func (r *Receiver) CumTSN() wire.TSN { return r.tracker.Cum() }
 func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 
 // HasMissing says whether messages of the peer are incomplete or out of order: a TSN, a fragment or
-// an SSN is missing. A TSN that the peer has given up counts as received (FORWARD TSN, which is not
-// offered yet).
+// an SSN is missing. A TSN that the peer has given up counts as received.
 func (r *Receiver) HasMissing() bool {
 	g := &r.reassembly
 	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil ||
@@ -288,6 +291,10 @@ func (r *Receiver) Release(m *Message) {
 	if r.isShrinking() {
 		r.fitBuffer()
 	}
+	r.demandSackIfWindowGrew()
+}
+
+func (r *Receiver) demandSackIfWindowGrew() {
 	if r.Window()-r.advertisedWindow >= r.cfg.RecvBuffer/4 {
 		r.ackPolicy.Demand()
 	}
@@ -305,6 +312,7 @@ func (r *Receiver) Close() { r.reassembly.Close() }
 // must be as before.
 func (r *Receiver) Restart(cfg Config) {
 	r.reassembly.Restart(cfg.PeerTSN, cfg.InStreams)
+	r.reassembly.ext = newExtensions(cfg)
 	r.reassembly.dataLimit = cfg.RecvBuffer
 	r.resetState(cfg)
 }
