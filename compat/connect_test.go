@@ -271,7 +271,7 @@ func TestConnectToThisHost(t *testing.T) {
 		l := NewSocket(true, false)
 		must.OK(t, l.Bind(sockaddrs(0, want), false))
 		must.OK(t, l.Listen())
-		_, port := must.Two(ParseAddrs(must1(l.LocalAddrs())))(t)
+		_, port := must.Two(ParseAddrs(firstOf(l.LocalAddrs())))(t)
 		s := NewSocket(want == "::1", false)
 		must.Get(s.Connect(sockaddrs(port, any)))(t)
 		own, n, err := s.LocalAddrs() // of one that is bound to none: that which it talks from
@@ -283,7 +283,7 @@ func TestConnectToThisHost(t *testing.T) {
 	}
 }
 
-func must1(b []byte, _ int, _ error) []byte { return b }
+func firstOf(b []byte, _ int, _ error) []byte { return b }
 
 // Each error of the stack is the errno of Linux.
 func TestErrnos(t *testing.T) {

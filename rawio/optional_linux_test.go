@@ -19,12 +19,16 @@ import (
 // The table in the package comment says of each link what it is.
 func TestTableOfLinksIsTrue(t *testing.T) {
 	is := map[string]func(rawio.Link) bool{
-		"Featurer": can[rawio.Featurer], "Addresser": can[rawio.Addresser], "PortBinder": can[rawio.PortBinder],
-		"Interrupter": can[rawio.Interrupter],
-		"Poller":      can[rawio.Poller], "Waiter": can[rawio.Waiter], "Sharder": can[rawio.Sharder],
-		"Watcher": can[rawio.Watcher], "Owner": can[rawio.Owner], "Fragmenter": can[rawio.Fragmenter],
-		"Prompter": can[rawio.Prompter], "BaseSizer": can[rawio.BaseSizer], "Batcher": can[rawio.Batcher],
-		"ErrorDetector": can[rawio.ErrorDetector],
+		"Featurer": implements[rawio.Featurer], "Addresser": implements[rawio.Addresser],
+		"PortBinder":  implements[rawio.PortBinder],
+		"Interrupter": implements[rawio.Interrupter],
+		"Poller":      implements[rawio.Poller], "Waiter": implements[rawio.Waiter],
+		"Sharder": implements[rawio.Sharder],
+		"Watcher": implements[rawio.Watcher], "Owner": implements[rawio.Owner],
+		"Fragmenter": implements[rawio.Fragmenter],
+		"Prompter":   implements[rawio.Prompter], "BaseSizer": implements[rawio.BaseSizer],
+		"Batcher":       implements[rawio.Batcher],
+		"ErrorDetector": implements[rawio.ErrorDetector],
 	}
 	rows := regexp.MustCompile(`(?m)^//\t(\w+(?:er|or)) .{34}`).FindAllStringSubmatch(
 		string(must.Get(os.ReadFile("doc.go"))(t)), -1)
@@ -38,7 +42,7 @@ func TestTableOfLinksIsTrue(t *testing.T) {
 	}
 }
 
-func can[I any](l rawio.Link) bool {
+func implements[I any](l rawio.Link) bool {
 	_, ok := l.(I)
 	return ok
 }

@@ -30,8 +30,8 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 	check.That(t, n == 0 && shared.Refs() == 1, "%d buffers are handed out, one has %d references", n, shared.Refs())
 }
 
-// burst has n buffers out at the same time.
-func burst(p *Pool, n int) {
+// takeBurst has n buffers out at the same time.
+func takeBurst(p *Pool, n int) {
 	var out []*Buf
 	for range n {
 		out = append(out, p.Get())
@@ -45,12 +45,12 @@ func burst(p *Pool, n int) {
 // kept.
 func TestPoolShrinksAfterABurst(t *testing.T) {
 	p := NewPool(10, 1000)
-	burst(p, 500)
+	takeBurst(p, 500)
 	must.Equal(t, "idle buffers after the burst", len(p.freeBufs), 500)
 	before := 500
 	for range 40 {
 		for range getsPerTrim / 8 {
-			burst(p, 8)
+			takeBurst(p, 8)
 		}
 		n := len(p.freeBufs)
 		must.That(t, n <= before && before-n <= maxTrim, "%d buffers are idle after %d", n, before)
@@ -63,10 +63,10 @@ func TestPoolShrinksAfterABurst(t *testing.T) {
 // Steady use of many buffers allocates none.
 func TestPoolKeepsWhatIsUsed(t *testing.T) {
 	p := NewPool(10, 1000)
-	burst(p, 100)
+	takeBurst(p, 100)
 	first := p.freeBufs[0]
 	for range 5 * getsPerTrim / 100 {
-		burst(p, 100)
+		takeBurst(p, 100)
 	}
 	check.Equal(t, "idle buffers", len(p.freeBufs), 100)
 	kept := false

@@ -14,7 +14,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-func has(o *transportSet, t *Transport) bool {
+func hasTransport(o *transportSet, t *Transport) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, has := o.list[t]
@@ -26,7 +26,8 @@ func has(o *transportSet, t *Transport) bool {
 func TestAbortAllTellsEachPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
-		check.That(t, has(&openTransports, p.a) && has(&openTransports, p.b), "a Transport is not known to AbortAll")
+		check.That(t, hasTransport(&openTransports, p.a) && hasTransport(&openTransports, p.b),
+			"a Transport is not known to AbortAll")
 		var o transportSet
 		o.add(p.a)
 		out, s1 := p.connect(t, nil, nil)
@@ -50,7 +51,7 @@ func TestAbortAllTellsEachPeer(t *testing.T) {
 		}
 		check.Equal(t, "took", time.Since(start), 0)
 		_, err := p.a.Dial(t.Context(), netip.AddrPortFrom(p.bAddr, 1), nil)
-		check.That(t, err != nil && !has(&openTransports, p.a) && has(&openTransports, p.b),
+		check.That(t, err != nil && !hasTransport(&openTransports, p.a) && hasTransport(&openTransports, p.b),
 			"the Transport is open: %v", err)
 	})
 }

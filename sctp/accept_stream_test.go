@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// acceptable returns a pair of which one end accepts streams.
-func acceptable(t *testing.T) (from, to *Conn) {
+// streamPair returns a pair of which one end accepts streams.
+func streamPair(t *testing.T) (from, to *Conn) {
 	return newPair(t).connect(t, quiet, quiet)
 }
 
@@ -32,7 +32,7 @@ func sendOn(t *testing.T, c *Conn, streams ...uint16) {
 func TestStreamsAreAcceptedOnceInOrder(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := acceptable(t)
+			c, s := streamPair(t)
 			if late {
 				sendOn(t, c, 5, 3, 5, 9, 3)
 				synctest.Wait()
@@ -72,7 +72,7 @@ func TestStreamsAreAcceptedOnceInOrder(t *testing.T) {
 // A stream that this side uses is not accepted, and one that it has closed is when it is used again.
 func TestStreamsInUseAreNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := acceptable(t)
+		c, s := streamPair(t)
 		own := s.Stream(7)
 		sendOn(t, c, 7, 8)
 		check.Equal(t, "stream", must.Get(s.AcceptStream(t.Context()))(t).ID(), 8)
@@ -97,7 +97,7 @@ func TestEndOfAcceptStream(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, s := acceptable(t)
+				c, s := streamPair(t)
 				ends := make(chan error)
 				for range 3 {
 					go func() {
@@ -120,7 +120,7 @@ func TestEndOfAcceptStream(t *testing.T) {
 // being read.
 func TestMessagesOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := acceptable(t)
+		c, s := streamPair(t)
 		long := bytes.Repeat([]byte("0123456789"), 1000)
 		st := c.Stream(4)
 		must.Do(st.WriteMsg(long, SendInfo{Stream: 77, PPID: 5}))(t)
@@ -154,7 +154,7 @@ func TestMessagesOfAStream(t *testing.T) {
 // Streams that a peer begins are memory that it takes.
 func TestStreamsOfThePeerAreCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := acceptable(t)
+		c, s := streamPair(t)
 		s.lock()
 		before := s.heldOctets()
 		s.unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// settled says what the accounts of a Transport have that no association holds any more, "" where
+// unsettledAccounts says what the accounts of a Transport have that no association holds any more, "" where
 // all are zero.
-func (t *Transport) settled() string {
+func (t *Transport) unsettledAccounts() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	used, own := t.memory.total.Used(), t.memory.own.Drawn()
@@ -31,21 +31,21 @@ func (t *Transport) settled() string {
 // A backlog that was counted when its association ended is given back when nobody has the Conn any
 // more: else 74 of these fill 4 MiB for good.
 func TestBacklogOfAConnThatNobodyHasIsGivenBack(t *testing.T) {
-	b := besiege(t, 4<<20, nil)
+	b := newBesieged(t, 4<<20, nil)
 	for i := range 200 {
-		a := b.attack(netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), 1)
+		a := b.newAttacker(netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), 1)
 		must.That(t, a != nil, "association %d is refused, with %d octets counted", i, b.Memory().Used)
 		a.b = &besieged{Transport: b.Transport, spare: make([]byte, 64<<10)} // which is garbage with the Conn
 		a.c.lock()
-		a.send(a.data(0, 0, 0, whole, 40_000))
-		a.send(a.data(0, 0, 1, whole, 40_000))
+		a.sendChunks(a.dataChunk(0, 0, 0, whole, 40_000))
+		a.sendChunks(a.dataChunk(0, 0, 1, whole, 40_000))
 		a.c.unlock()
-		a.send(wire.AppendAbort(nil, false))
+		a.sendChunks(wire.AppendAbort(nil, false))
 		<-a.c.Done()
 		a.c = nil
 		if i%20 == 19 {
 			what := ""
-			done := eventually(t, func() bool { runtime.GC(); what = b.settled(); return what == "" })
+			done := becomesTrue(t, func() bool { runtime.GC(); what = b.unsettledAccounts(); return what == "" })
 			must.That(t, done, "behind %d associations: %s", i, what)
 		}
 	}
@@ -54,10 +54,10 @@ func TestBacklogOfAConnThatNobodyHasIsGivenBack(t *testing.T) {
 // A backlog counts what it keeps, not what it has kept: any timer of the association is an
 // occasion.
 func TestBacklogIsTrimmedWithItsAssociation(t *testing.T) {
-	b := besiege(t, 4<<20, nil)
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	b := newBesieged(t, 4<<20, nil)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	a.c.lock()
-	a.send(a.data(0, 0, 0, whole, 40_000))
+	a.sendChunks(a.dataChunk(0, 0, 0, whole, 40_000))
 	check.That(t, a.c.backlog.account.Drawn() > 60_000, "%d octets wait", a.c.backlog.account.Drawn())
 	a.c.unlock()
 	a.c.handleTimeout()
@@ -156,7 +156,7 @@ func TestEveryAccountIsZeroWhenNothingIsLeft(t *testing.T) {
 		}
 		what := ""
 		for i, tr := range []*Transport{p.a, p.b} {
-			done := eventually(t, func() bool { what = tr.settled(); return what == "" })
+			done := becomesTrue(t, func() bool { what = tr.unsettledAccounts(); return what == "" })
 			must.That(t, done, "seed %d, host %d: %s", seed, i, what)
 		}
 		p.a.Close()

@@ -205,7 +205,7 @@ func behindCeaseless(t *testing.T, left int, takes time.Duration) (*ceaseless, *
 	link := &ceaseless{Link: lb, left: left, takes: takes, over: make(chan struct{})}
 	_, s := joinPair(t, la, lb, la, link).connect(t, quiet, quiet)
 	synctest.Wait()
-	link.p = heartbeat(s, "x")
+	link.p = heartbeatTo(s, "x")
 	s.lock()
 	link.c = s
 	first := link.p
@@ -336,9 +336,9 @@ func TestWaitsForTheGateAwakeInBulk(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				link, c := fed(t, row.linkOf)
+				link, c := newFed(t, row.linkOf)
 				for range 100 {
-					link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, "x")}, row.packets)
+					link.in <- slices.Repeat([]rawio.Packet{heartbeatTo(c, "x")}, row.packets)
 				}
 				synctest.Wait()
 				var ceded atomic.Int32

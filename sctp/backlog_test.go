@@ -33,7 +33,7 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 		for range 100 { // so that they wait for a message
 			runtime.Gosched()
 		}
-		together(t, s, readers, func() (err error) {
+		sendTogether(t, s, readers, func() (err error) {
 			for i := 0; i < readers && err == nil; i++ {
 				_, err = c.WriteMsg([]byte("x"), SendInfo{})
 			}
@@ -48,9 +48,9 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 // quiet keeps the associations of a test from sending anything by themselves.
 var quiet = &Config{DisablePMTUD: true, HeartbeatInterval: -1}
 
-// heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no
+// heartbeatTo makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no
 // longer at it.
-func heartbeat(s *Conn, info string) rawio.Packet {
+func heartbeatTo(s *Conn, info string) rawio.Packet {
 	a, _ := s.lock()
 	defer s.unlock()
 	b := wire.AppendHeader(nil, a.PeerPort(), a.LocalPort(), a.LocalTag())
@@ -63,7 +63,7 @@ func heartbeat(s *Conn, info string) rawio.Packet {
 // it, if the other has just left.
 func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 	_, s := newPair(t).connect(t, quiet, quiet)
-	p := heartbeat(s, "x")
+	p := heartbeatTo(s, "x")
 	rounds := int64(50_000)
 	if race.Enabled {
 		rounds = 1000
@@ -89,7 +89,7 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 		begun.Add(1)
 		spin(int(i % 199))
 		q := p
-		if owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{q}, false)) {
+		if returnOwner(s.deliverOrQueue(s.t.now(), []rawio.Packet{q}, false)) {
 			s.unlock()
 		}
 		for ended.Load() <= i {
@@ -103,11 +103,11 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 // before it is in the backlog.
 func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	_, s := newPair(t).connect(t, quiet, quiet)
-	p := heartbeat(s, "x")
+	p := heartbeatTo(s, "x")
 	s.assocLock.mu.Lock()
 	s.backlog.mu.Lock() // holds the packet back
 	owner := make(chan bool)
-	go func() { owner <- owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{p}, false)) }()
+	go func() { owner <- returnOwner(s.deliverOrQueue(s.t.now(), []rawio.Packet{p}, false)) }()
 	stacks := make([]byte, 1<<20)
 	until(t, "the packet", func() bool {
 		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*backlog).enqueue("))
@@ -153,14 +153,15 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	p := joinPair(t, la, lb, la, link)
 	_, s := p.connect(t, quiet, quiet)
 	for _, late := range []bool{false, true} {
-		first, second := heartbeat(s, "first"), heartbeat(s, "second")
+		first, second := heartbeatTo(s, "first"), heartbeatTo(s, "second")
 		s.backlog.enqueue(&first)
 		s.lock()
 		if late { // its slice is over
 			s.assocLock.slice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck,
 				beganAt: s.t.now().Add(-sliceTime)}
 		}
-		must.That(t, owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{second}, true)), "the owner owns it no more")
+		must.That(t, returnOwner(s.deliverOrQueue(s.t.now(), []rawio.Packet{second}, true)),
+			"the owner owns it no more")
 		s.unlock()
 		link.mu.Lock()
 		check.That(t, slices.Equal(link.list, []string{"first", "second"}), "answered in the order %q", link.list)
@@ -176,14 +177,14 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 func TestBacklogLeaksNoBuffers(t *testing.T) {
 	p := newPair(t)
 	c, s := p.connect(t, nil, nil)
-	together(t, s, 1, func() (err error) {
+	sendTogether(t, s, 1, func() (err error) {
 		for i := 0; i < 10 && err == nil; i++ {
 			_, err = c.WriteMsg(make([]byte, 1000), SendInfo{})
 		}
 		return err
 	})
 	for range 10 {
-		skim(t, s)
+		readOne(t, s)
 	}
 	p.a.Close()
 	p.b.Close()
@@ -225,7 +226,7 @@ func TestRefusedPacketIsLostAlone(t *testing.T) {
 	link := &picky{Link: la}
 	p := joinPair(t, la, lb, link, lb)
 	c, s := p.connect(t, nil, nil)
-	want := pattern(1, 100_000)
+	want := patternOf(1, 100_000)
 	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	got := make([]byte, len(want))
 	_, _, err := s.ReadMsg(got)
@@ -269,20 +270,20 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 // A holder with much to handle lets others have the lock in between; nothing of what it left is
 // lost, and nothing overtakes it.
 func TestOwnerStopsAfterASlice(t *testing.T) {
-	b := besiege(t, 0, nil)
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	b := newBesieged(t, 0, nil)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	const packets, each = 500, 70
 	_, now := a.c.lock()
 	for i := range packets {
 		var list [][]byte
 		for k := range each {
-			list = append(list, a.data(0, 0, wire.SSN(i*each+k), whole, 1))
+			list = append(list, a.dataChunk(0, 0, wire.SSN(i*each+k), whole, 1))
 		}
-		a.send(list...)
+		a.sendChunks(list...)
 	}
 	more := a.c.flushPending(now)
 	check.That(t, more && len(a.c.backlog.rest()) != 0, "more: %v, %d packets are left", more, len(a.c.backlog.rest()))
-	a.send(a.data(0, 0, packets*each, whole, 2))
+	a.sendChunks(a.dataChunk(0, 0, packets*each, whole, 2))
 	a.c.unlock()
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for i := range packets*each + 1 {
@@ -388,7 +389,7 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 		r := newReceiver(s.t, nil, false)
 		want := []string{"1", "2", "3", "4", "5"}
 		for i, info := range want {
-			r.pkts[i] = heartbeat(s, info)
+			r.pkts[i] = heartbeatTo(s, info)
 		}
 		s.lock()
 		s.upper.stepCounter = new(lazy)
@@ -406,5 +407,5 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 	})
 }
 
-// owns is what Conn.deliverOrQueue says of its caller.
-func owns(_ int, owner bool) bool { return owner }
+// returnOwner is what Conn.deliverOrQueue says of its caller.
+func returnOwner(_ int, owner bool) bool { return owner }

@@ -51,8 +51,8 @@ func newScript(t testing.TB, cfg *TransportConfig) *script {
 	return s
 }
 
-// end makes one more endpoint; its tag is unlike all others.
-func (s *script) end(name, from string, port uint16) *end {
+// addEnd makes one more endpoint; its tag is unlike all others.
+func (s *script) addEnd(name, from string, port uint16) *end {
 	n := uint32(len(s.ends) + 1)
 	e := &end{name: name, from: netip.MustParseAddrPort(from), port: port, to: scriptPort, tag: n << 20,
 		tsn: wire.TSN(n << 8)}
@@ -60,38 +60,38 @@ func (s *script) end(name, from string, port uint16) *end {
 	return e
 }
 
-func (e *end) packet(tag uint32, chunks ...[]byte) rawio.Packet {
+func (e *end) packetOf(tag uint32, chunks ...[]byte) rawio.Packet {
 	return rawio.Packet{Data: sctptest.Packet(e.port, e.to, tag, chunks...),
 		Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: e.from}
 }
 
-// says makes a packet with the tag that the association wants.
-func (e *end) says(chunks ...[]byte) rawio.Packet { return e.packet(e.that, chunks...) }
+// packetToUs makes a packet with the tag that the association wants.
+func (e *end) packetToUs(chunks ...[]byte) rawio.Packet { return e.packetOf(e.that, chunks...) }
 
-func (e *end) init(params ...[]byte) rawio.Packet {
-	return e.packet(0, sctptest.InitChunk(e.tag, e.tsn, params...))
+func (e *end) initPacket(params ...[]byte) rawio.Packet {
+	return e.packetOf(0, sctptest.InitChunk(e.tag, e.tsn, params...))
 }
 
-func (e *end) data() rawio.Packet {
+func (e *end) dataPacket() rawio.Packet {
 	e.tsn++
-	return e.says(sctptest.DataChunk(e.tsn-1, 0, 0, "message"))
+	return e.packetToUs(sctptest.DataChunk(e.tsn-1, 0, 0, "message"))
 }
 
-// give hands packets over in one batch.
-func (s *script) give(pkts ...rawio.Packet) {
+// deliverPackets hands packets over in one batch.
+func (s *script) deliverPackets(pkts ...rawio.Packet) {
 	s.r.beginRun()
 	copy(s.r.pkts, pkts)
 	s.r.dispatchBatch(len(pkts))
 	s.r.finishRun(nil)
 }
 
-// heard returns what the ends have got since it was called last, each kind once.
-func (s *script) heard() (list []string) {
+// takeAnswers returns what the ends have got since it was called last, each kind once.
+func (s *script) takeAnswers() (list []string) {
 	synctest.Wait()
 	pkts := make([]rawio.Packet, 64)
 	for n := s.peer.PollBatch(pkts); n > 0; n = s.peer.PollBatch(pkts) {
 		for i := range n {
-			list = append(list, s.tell(&pkts[i])...)
+			list = append(list, s.describePacket(&pkts[i])...)
 			pkts[i].Release()
 		}
 	}
@@ -99,9 +99,9 @@ func (s *script) heard() (list []string) {
 	return slices.Compact(list)
 }
 
-// tell says which chunks a packet has, and for which end it is by its tag: T stands for a tag that
+// describePacket says which chunks a packet has, and for which end it is by its tag: T stands for a tag that
 // it has only reflected.
-func (s *script) tell(p *rawio.Packet) (list []string) {
+func (s *script) describePacket(p *rawio.Packet) (list []string) {
 	pkt := wire.Packet(p.Data)
 	name := "nobody"
 	for _, e := range s.ends {
@@ -124,32 +124,33 @@ func (s *script) tell(p *rawio.Packet) (list []string) {
 	return list
 }
 
-// shake sends an INIT, and returns the COOKIE ECHO for its answer.
-func (s *script) shake(e *end, params ...[]byte) rawio.Packet {
+// cookieEcho sends an INIT, and returns the COOKIE ECHO for its answer.
+func (s *script) cookieEcho(e *end, params ...[]byte) rawio.Packet {
 	s.TB.Helper()
-	s.give(e.init(params...))
-	s.heard()
+	s.deliverPackets(e.initPacket(params...))
+	s.takeAnswers()
 	must.That(s.TB, e.ack != nil, "%s: no INIT ACK", e.name)
-	return s.cookie(e)
+	return s.cookieEchoOf(e)
 }
 
-func (s *script) cookie(e *end) rawio.Packet {
+func (s *script) cookieEchoOf(e *end) rawio.Packet {
 	e.that = e.ack.Tag()
-	return e.says(wire.AppendCookieEcho(nil, slices.Clone(sctptest.ParamOf(e.ack, wire.ParamStateCookie).Value())))
+	return e.packetToUs(wire.AppendCookieEcho(nil,
+		slices.Clone(sctptest.ParamOf(e.ack, wire.ParamStateCookie).Value())))
 }
 
 // setUp sets an association up.
 func (s *script) setUp(e *end, params ...[]byte) *Conn {
 	s.TB.Helper()
-	s.give(s.shake(e, params...))
-	s.heard()
+	s.deliverPackets(s.cookieEcho(e, params...))
+	s.takeAnswers()
 	return must.Get(s.l.Accept(deadlineCtx(s.TB)))(s.TB)
 }
 
-// dialled has the Transport set an association up with an end, as far as its COOKIE ECHO.
-func (s *script) dialled(name, from string, params ...[]byte) *end {
+// startDial has the Transport set an association up with an end, as far as its COOKIE ECHO.
+func (s *script) startDial(name, from string, params ...[]byte) *end {
 	s.TB.Helper()
-	e := s.end(name, from, 7003)
+	e := s.addEnd(name, from, 7003)
 	e.to = dialPort
 	go s.tr.Dial(deadlineCtx(s.TB), netip.AddrPortFrom(e.from.Addr(), e.port),
 		&Config{LocalPort: dialPort, DisablePMTUD: true, HeartbeatInterval: -1})
@@ -158,8 +159,8 @@ func (s *script) dialled(name, from string, params ...[]byte) *end {
 	must.Equal(s.TB, "packets of Dial", s.peer.PollBatch(pkts[:]), 1)
 	e.that = must.Get(wire.AsInit(sctptest.ChunkOf(pkts[0].Data, wire.ChunkInit)))(s.TB).Tag()
 	pkts[0].Release()
-	s.give(e.says(sctptest.InitAckChunk(e.tag, e.tsn, []byte("cookie"), params...)))
-	check.Equal(s.TB, "answer to INIT ACK", strings.Join(s.heard(), ", "), name+": COOKIE ECHO")
+	s.deliverPackets(e.packetToUs(sctptest.InitAckChunk(e.tag, e.tsn, []byte("cookie"), params...)))
+	check.Equal(s.TB, "answer to INIT ACK", strings.Join(s.takeAnswers(), ", "), name+": COOKIE ECHO")
 	return e
 }
 
@@ -174,7 +175,7 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 	fragment := func(e *end, flags uint8) rawio.Packet {
 		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: e.tsn, PayloadLen: 8})
 		e.tsn++
-		return e.says(append(b, "fragment"...))
+		return e.packetToUs(append(b, "fragment"...))
 	}
 	for _, row := range []struct {
 		name  string
@@ -184,96 +185,98 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 		want  string
 	}{
 		{"ABORT, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			return []rawio.Packet{a.says(abort), s.end("B", one, a.port).init()}
+			return []rawio.Packet{a.packetToUs(abort), s.addEnd("B", one, a.port).initPacket()}
 		}, "B: INIT ACK"},
 		{"ABORT, INIT from another UDP port", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			return []rawio.Packet{a.says(abort), s.end("B", "10.0.0.1:9899", a.port).init()}
+			return []rawio.Packet{a.packetToUs(abort), s.addEnd("B", "10.0.0.1:9899", a.port).initPacket()}
 		}, "B: INIT ACK"},
 		{"ABORT, INIT from another address that lists the first", nil, false,
 			func(s *script, a *end, _ *Conn) []rawio.Packet {
-				return []rawio.Packet{a.says(abort),
-					s.end("B", three, a.port).init(wire.AppendAddressParam(nil, a.from.Addr()))}
+				return []rawio.Packet{a.packetToUs(abort),
+					s.addEnd("B", three, a.port).initPacket(wire.AppendAddressParam(nil, a.from.Addr()))}
 			}, "B: INIT ACK"},
 		{"ABORT, DATA", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			return []rawio.Packet{a.says(abort), a.data()}
+			return []rawio.Packet{a.packetToUs(abort), a.dataPacket()}
 		}, "A T: ABORT"},
 		{"ABORT, DATA in a row, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			s.give(fragment(a, wire.FlagB))
-			s.heard()
-			list := []rawio.Packet{fragment(a, 0), fragment(a, 0), fragment(a, 0), a.says(abort)}
+			s.deliverPackets(fragment(a, wire.FlagB))
+			s.takeAnswers()
+			list := []rawio.Packet{fragment(a, 0), fragment(a, 0), fragment(a, 0), a.packetToUs(abort)}
 			for range 20 {
 				list = append(list, fragment(a, 0))
 			}
-			return append(list, s.end("B", one, a.port).init())
+			return append(list, s.addEnd("B", one, a.port).initPacket())
 		}, "A T: ABORT, B: INIT ACK or A T: ABORT, A: SACK, B: INIT ACK"},
 		{"SHUTDOWN COMPLETE, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			s.give(a.says(wire.AppendShutdown(nil, a.ack.TSN()-1)))
-			check.Equal(s.TB, "answer to SHUTDOWN", strings.Join(s.heard(), ", "), "A: SHUTDOWN ACK")
-			return []rawio.Packet{a.says(complete), s.end("B", one, a.port).init()}
+			s.deliverPackets(a.packetToUs(wire.AppendShutdown(nil, a.ack.TSN()-1)))
+			check.Equal(s.TB, "answer to SHUTDOWN", strings.Join(s.takeAnswers(), ", "), "A: SHUTDOWN ACK")
+			return []rawio.Packet{a.packetToUs(complete), s.addEnd("B", one, a.port).initPacket()}
 		}, "B: INIT ACK"},
 		{"SHUTDOWN ACK, and once more", nil, false, func(s *script, a *end, c *Conn) []rawio.Packet {
 			go c.Close()
-			check.Equal(s.TB, "sent by Close", strings.Join(s.heard(), ", "), "A: SHUTDOWN")
+			check.Equal(s.TB, "sent by Close", strings.Join(s.takeAnswers(), ", "), "A: SHUTDOWN")
 			ack := wire.AppendShutdownAck(nil)
-			return []rawio.Packet{a.says(ack), a.says(ack)}
+			return []rawio.Packet{a.packetToUs(ack), a.packetToUs(ack)}
 		}, "A T: SHUTDOWN COMPLETE, A: SHUTDOWN COMPLETE"},
 		{"Protocol Violation, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			return []rawio.Packet{a.says(sctptest.DataChunk(a.tsn, 0, 0, "")), s.end("B", one, a.port).init()}
+			return []rawio.Packet{a.packetToUs(sctptest.DataChunk(a.tsn, 0, 0, "")),
+				s.addEnd("B", one, a.port).initPacket()}
 		}, "A: ABORT, B: INIT ACK"},
 		{"COOKIE ECHO, DATA", nil, true, func(s *script, _ *end, _ *Conn) []rawio.Packet {
-			b := s.end("B", one, 7002)
-			return []rawio.Packet{s.shake(b), b.data()}
+			b := s.addEnd("B", one, 7002)
+			return []rawio.Packet{s.cookieEcho(b), b.dataPacket()}
 		}, "B: COOKIE ACK, B: SACK"},
 		{"COOKIE ECHO, ABORT, INIT", nil, true, func(s *script, _ *end, _ *Conn) []rawio.Packet {
-			b := s.end("B", one, 7002)
-			return []rawio.Packet{s.shake(b), b.says(abort), s.end("C", one, 7002).init()}
+			b := s.addEnd("B", one, 7002)
+			return []rawio.Packet{s.cookieEcho(b), b.packetToUs(abort), s.addEnd("C", one, 7002).initPacket()}
 		}, "B: COOKIE ACK, C: INIT ACK"},
 		{"COOKIE ECHO, DATA from an address that another's peer has only named", nil, true,
 			func(s *script, _ *end, _ *Conn) []rawio.Packet {
-				b, c := s.end("B", one, 7002), s.end("C", three, 7002)
+				b, c := s.addEnd("B", one, 7002), s.addEnd("C", three, 7002)
 				claims := s.setUp(b, wire.AppendAddressParam(nil, c.from.Addr()))
 				time.Sleep(10 * time.Minute) // no HEARTBEAT to it is answered
 				core, _ := claims.lock()
 				given := core.Unverified(1)
 				claims.unlock()
 				must.That(s.TB, given, "the address is not given up")
-				return []rawio.Packet{s.shake(c), c.data()}
+				return []rawio.Packet{s.cookieEcho(c), c.dataPacket()}
 			}, "C: COOKIE ACK, C: SACK"},
 		{"restart: COOKIE ECHO, DATA with the new tag, DATA with the old", nil, false,
 			func(s *script, a *end, _ *Conn) []rawio.Packet {
-				b := s.end("B", one, a.port)
-				return []rawio.Packet{s.shake(b), b.data(), a.data()}
+				b := s.addEnd("B", one, a.port)
+				return []rawio.Packet{s.cookieEcho(b), b.dataPacket(), a.dataPacket()}
 			}, "B: COOKIE ACK, B: SACK"},
 		{"restart, ABORT of the new one, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			b := s.end("B", one, a.port)
-			return []rawio.Packet{s.shake(b), b.says(abort), s.end("C", one, a.port).init()}
+			b := s.addEnd("B", one, a.port)
+			return []rawio.Packet{s.cookieEcho(b), b.packetToUs(abort), s.addEnd("C", one, a.port).initPacket()}
 		}, "C: INIT ACK or B: COOKIE ACK, C: INIT ACK"},
 		{"ABORT, COOKIE ECHO of a new association, DATA for it", nil, false,
 			func(s *script, a *end, _ *Conn) []rawio.Packet {
-				b := s.end("B", one, a.port)
-				return []rawio.Packet{s.shake(b), a.says(abort), s.cookie(b), b.data()}[1:]
+				b := s.addEnd("B", one, a.port)
+				return []rawio.Packet{s.cookieEcho(b), a.packetToUs(abort), s.cookieEchoOf(b), b.dataPacket()}[1:]
 			}, "B: COOKIE ACK, B: SACK"},
 		{"ABORT, COOKIE ECHO for the only place", &TransportConfig{MaxAssocs: 1}, true,
 			func(s *script, a *end, _ *Conn) []rawio.Packet {
-				b := s.end("B", one, 7002)
-				return []rawio.Packet{a.says(abort), s.shake(b), b.data()}
+				b := s.addEnd("B", one, 7002)
+				return []rawio.Packet{a.packetToUs(abort), s.cookieEcho(b), b.dataPacket()}
 			}, "B: COOKIE ACK, B: SACK"},
 		{"associations in turn", nil, true, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			b, c := s.end("B", one, 7002), s.end("C", one, 7002)
+			b, c := s.addEnd("B", one, 7002), s.addEnd("C", one, 7002)
 			s.setUp(b)
-			return []rawio.Packet{a.data(), b.says(abort), a.data(), c.init(), a.data(), b.data(), a.data()}
+			return []rawio.Packet{a.dataPacket(), b.packetToUs(abort), a.dataPacket(), c.initPacket(), a.dataPacket(),
+				b.dataPacket(), a.dataPacket()}
 		}, "A: SACK, B T: ABORT, C: INIT ACK"},
 		{"ABORT, a report about what was sent", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
 			report := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: sctptest.Packet(scriptPort, a.port, a.tag),
 				Remote: a.from}
-			return []rawio.Packet{a.says(abort), report, s.end("B", one, a.port).init()}
+			return []rawio.Packet{a.packetToUs(abort), report, s.addEnd("B", one, a.port).initPacket()}
 		}, "B: INIT ACK"},
 		{"COOKIE ACK, ABORT of a host that the INIT ACK has named", nil, true,
 			func(s *script, _ *end, _ *Conn) []rawio.Packet {
-				b := s.dialled("B", one, wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.3")))
-				refusal := b.packet(b.tag, wire.AppendAbort(nil, true))
+				b := s.startDial("B", one, wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.3")))
+				refusal := b.packetOf(b.tag, wire.AppendAbort(nil, true))
 				refusal.Remote = netip.MustParseAddrPort(three)
-				return []rawio.Packet{b.says(wire.AppendCookieAck(nil)), refusal, b.data()}
+				return []rawio.Packet{b.packetToUs(wire.AppendCookieAck(nil)), refusal, b.dataPacket()}
 			}, "B T: ABORT"},
 	} {
 		for _, how := range []string{"one by one", "in a batch", "in the backlog"} {
@@ -283,23 +286,23 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 			t.Run(row.name+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newScript(t, row.cfg)
-					a := s.end("A", one, 7001)
+					a := s.addEnd("A", one, 7001)
 					c := s.setUp(a)
 					pkts := row.play(s, a, c)
-					s.heard()
+					s.takeAnswers()
 					switch how {
 					case "one by one":
 						for _, p := range pkts {
-							s.give(p)
+							s.deliverPackets(p)
 						}
 					case "in a batch":
-						s.give(pkts...)
+						s.deliverPackets(pkts...)
 					default:
 						c.lock()
-						s.give(pkts...)
+						s.deliverPackets(pkts...)
 						c.unlock()
 					}
-					got := strings.Join(s.heard(), ", ")
+					got := strings.Join(s.takeAnswers(), ", ")
 					check.That(t, slices.Contains(strings.Split(row.want, " or "), got), "answers: %s, want %s", got,
 						row.want)
 					check.That(t, isAllZero(s.r.conns) && isAllZero(s.r.isDeferred) &&
@@ -315,16 +318,16 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 func TestDataBehindACookieEchoIsNoSetUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, &TransportConfig{MaxSetups: 16})
-		a := s.end("A", "10.0.0.1:0", 7001)
-		pkts := []rawio.Packet{s.shake(a)}
+		a := s.addEnd("A", "10.0.0.1:0", 7001)
+		pkts := []rawio.Packet{s.cookieEcho(a)}
 		for range 60 {
-			pkts = append(pkts, a.data())
+			pkts = append(pkts, a.dataPacket())
 		}
-		s.give(pkts...)
+		s.deliverPackets(pkts...)
 		c := must.Get(s.l.Accept(deadlineCtx(t)))(t)
 		check.Equal(t, "DATA chunks received", c.Stats().DataIn, 60)
 		check.Equal(t, "packets that were too many", s.tr.ep.Stats().OverBudget, 0)
-		s.heard()
+		s.takeAnswers()
 	})
 }
 
@@ -337,7 +340,7 @@ func TestBacklogOutlivesItsAssociation(t *testing.T) {
 	}{
 		{"it came before the end", func(s *script, c *Conn, init rawio.Packet) {
 			a, now := c.lock()
-			s.give(init)
+			s.deliverPackets(init)
 			a.Abort(now, nil)
 			c.unlock()
 		}},
@@ -345,14 +348,14 @@ func TestBacklogOutlivesItsAssociation(t *testing.T) {
 			a, now := c.lock()
 			a.Abort(now, nil)
 			c.flushPending(now)
-			s.give(init)
+			s.deliverPackets(init)
 			c.unlock()
 		}},
 		{"before the backlog is closed", func(s *script, c *Conn, init rawio.Packet) {
 			a, now := c.lock()
 			a.Abort(now, nil)
 			c.flushPending(now)
-			s.give(init)
+			s.deliverPackets(init)
 			left := c.runUnlockTasks(taskCloseAccount, nil)
 			check.Equal(s.TB, "packets left", len(left), 1)
 			s.tr.redeliverPackets(c, left)
@@ -363,17 +366,17 @@ func TestBacklogOutlivesItsAssociation(t *testing.T) {
 			a.Abort(now, nil)
 			c.flushPending(now)
 			c.runUnlockTasks(taskCloseAccount, nil)
-			s.give(init)
+			s.deliverPackets(init)
 			c.unlock()
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScript(t, nil)
-				a := s.end("A", "10.0.0.1:0", 7001)
+				a := s.addEnd("A", "10.0.0.1:0", 7001)
 				c := s.setUp(a)
-				row.end(s, c, s.end("B", "10.0.0.1:0", 7001).init())
-				check.Equal(t, "sent", strings.Join(s.heard(), ", "), "A: ABORT, B: INIT ACK")
+				row.end(s, c, s.addEnd("B", "10.0.0.1:0", 7001).initPacket())
+				check.Equal(t, "sent", strings.Join(s.takeAnswers(), ", "), "A: ABORT, B: INIT ACK")
 				check.That(t, isClosed(c.Done()) && s.tr.ep.Len() == 0, "the association is still there")
 			})
 		})
@@ -385,14 +388,14 @@ func TestBacklogOutlivesItsAssociation(t *testing.T) {
 func TestEndedAssociationIsFoundNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, nil)
-		a := s.end("A", "10.0.0.1:0", 7001)
+		a := s.addEnd("A", "10.0.0.1:0", 7001)
 		c := s.setUp(a)
 		core, now := c.lock()
 		core.Abort(now, nil)
 		s.tr.removeFromIndex(c)
-		s.give(a.data())
-		check.Equal(t, "answer", strings.Join(s.heard(), ", "), "A T: ABORT")
+		s.deliverPackets(a.dataPacket())
+		check.Equal(t, "answer", strings.Join(s.takeAnswers(), ", "), "A T: ABORT")
 		c.unlock()
-		check.Equal(t, "sent by its owner", strings.Join(s.heard(), ", "), "A: ABORT")
+		check.Equal(t, "sent by its owner", strings.Join(s.takeAnswers(), ", "), "A: ABORT")
 	})
 }

@@ -45,7 +45,7 @@ func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 	l := must.Get(p.b.Listen(0, nil))(t)
 	ctx := deadlineCtx(t)
 	c := must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
-	until(t, "the COOKIE ECHO's arrival", func() bool { return l.waits() == 1 })
+	until(t, "the COOKIE ECHO's arrival", func() bool { return l.readyCount() == 1 })
 	must.OK(t, l.Close())
 	select {
 	case <-c.Done():
@@ -139,10 +139,10 @@ func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 				for i, pair := range [][2]*Conn{{c, s}, {d, accept()}} {
 					must.Do(pair[0].WriteMsg([]byte("to"), SendInfo{}))(t)
 					if i == 0 || !socket {
-						skim(t, pair[1])
+						readOne(t, pair[1])
 					}
 					must.Do(pair[1].WriteMsg([]byte("from"), SendInfo{}))(t)
-					skim(t, pair[0])
+					readOne(t, pair[0])
 				}
 				must.OK(t, again.Close())
 				check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(one.Addr(), port), quiet))(t,
@@ -165,21 +165,22 @@ func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 func TestCloseDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, s := associate(t, a, b, &Config{SendBuffer: 3000}, nil)
+		c, s := connectTransports(t, a, b, &Config{SendBuffer: 3000}, nil)
 		defer s.Abort("")
 		links[0].Lose.Store(true)
 		must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{}))(t)
-		read := blocked(func() error { _, _, err := c.ReadMsg(nil); return err })
-		write := blocked(func() error { _, err := c.WriteMsg([]byte("no room for it"), SendInfo{}); return err })
+		read := startBlocked(func() error { _, _, err := c.ReadMsg(nil); return err })
+		write := startBlocked(func() error { _, err := c.WriteMsg([]byte("no room for it"), SendInfo{}); return err })
 		began := time.Now()
-		closed := blocked(c.Close)
+		closed := startBlocked(c.Close)
 		r, w := <-read, <-write
 		check.That(t, r == net.ErrClosed && w == net.ErrClosed, "reader: %v, writer: %v", r, w)
 		check.Equal(t, "they wait for", time.Since(began), 0)
 		_, err := c.WriteMsg([]byte("more"), SendInfo{})
 		check.That(t, err == net.ErrClosed, "while it ends: %v", err)
 		err = <-closed
-		check.That(t, err == os.ErrDeadlineExceeded && time.Since(began) == 10*time.Second && isClosed(c.Done()), "%v after %v, ended: %v", err, time.Since(began), isClosed(c.Done()))
+		check.That(t, err == os.ErrDeadlineExceeded && time.Since(began) == 10*time.Second && isClosed(c.Done()),
+			"%v after %v, ended: %v", err, time.Since(began), isClosed(c.Done()))
 	})
 }
 
@@ -187,7 +188,7 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) { eachFamily(t, closeDelivers
 
 func closeDeliversWhatWasWritten(t *testing.T, p *pair) {
 	c, s := p.connect(t, nil, nil)
-	want := pattern(3, 50_000)
+	want := patternOf(3, 50_000)
 	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	closed := make(chan error)
 	go func() { closed <- c.Close() }()
@@ -217,20 +218,20 @@ func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 		{"nothing has come", func(t *testing.T, c, s *Conn) {}, false},
 		{"a message was read", func(t *testing.T, c, s *Conn) {
 			must.Do(s.WriteMsg([]byte("read"), SendInfo{}))(t)
-			skim(t, c)
+			readOne(t, c)
 		}, false},
-		{"a message was not", func(t *testing.T, c, s *Conn) { must.OK(t, s.probe()) }, true},
+		{"a message was not", func(t *testing.T, c, s *Conn) { must.OK(t, s.probePeer()) }, true},
 		{"one was read in part", func(t *testing.T, c, s *Conn) {
 			must.Do(s.WriteMsg([]byte("not all"), SendInfo{}))(t)
 			must.Do(io.ReadFull(c.Stream(0), make([]byte, 3)))(t)
 		}, true},
 		{"one of a Stream was not", func(t *testing.T, c, s *Conn) {
 			c.Stream(0)
-			must.OK(t, s.probe())
+			must.OK(t, s.probePeer())
 		}, true},
 		{"the peer has much more to send than there is room for", func(t *testing.T, c, s *Conn) {
 			for range 150 {
-				must.Do(s.WriteMsg(pattern(1, 1000), SendInfo{}))(t)
+				must.Do(s.WriteMsg(patternOf(1, 1000), SendInfo{}))(t)
 			}
 			until(t, "the first of it", func() bool { return c.Stats().Buffered > 0 })
 		}, true},
@@ -250,7 +251,8 @@ func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 			<-s.Done()
 			if row.unread {
 				var abort *AbortError
-				check.That(t, errors.As(s.Err(), &abort) && abort.ByPeer && string(abort.Reason()) == closedUnreadReason, "the peer hears of %v", s.Err())
+				check.That(t, errors.As(s.Err(), &abort) && abort.ByPeer &&
+					string(abort.Reason()) == closedUnreadReason, "the peer hears of %v", s.Err())
 			} else {
 				check.Error(t, "the peer hears", s.Err(), ErrShutdown)
 			}

@@ -165,7 +165,7 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 		{"nothing", nil, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, maxRunsUnflushed, true},
 		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.runBatch(0, rawio.ErrInterrupted)) }, 1, false},
 		{"one packet at a time", func(r *receiver) {
-			for r.adaptive().State() == pollpolicy.Concurrent {
+			for r.adaptivePolicyOf().State() == pollpolicy.Concurrent {
 				r.policy.RecordHandled(1, 100, 0, false)
 			}
 		}, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, 1, false},
@@ -232,7 +232,7 @@ func testCombined(t *testing.T) {
 			a.Abort(now, nil)
 		}
 		p.a.coalescer.flushThreshold.Store(row.enough)
-		b := ready(to, row.packets, row.size)
+		b := readyBatch(to, row.packets, row.size)
 		c.coalescing.mustSend = false
 		check.Equal(t, row.name, p.a.tryCoalesce(b, a), row.want)
 		check.That(t, (len(b.Pkts) == 0) == row.want && c.coalescing.mustSend == (row.name == "two of many"),
@@ -240,8 +240,8 @@ func testCombined(t *testing.T) {
 	}
 }
 
-// ready is what an association has ready for a path: packets with chunks of so many octets.
-func ready(to assoc.PathStats, packets, size int) *assoc.TxBatch {
+// readyBatch is what an association has ready for a path: packets with chunks of so many octets.
+func readyBatch(to assoc.PathStats, packets, size int) *assoc.TxBatch {
 	b := assoc.NewTxBatch(packets)
 	for range packets {
 		b.Begin(1, 2, 3, to.Local, to.Remote, 1400)
@@ -269,7 +269,7 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 		to := a.PathStats(0)
 		leave := func() bool {
 			c.coalescing.withOthers = true
-			return p.a.tryCoalesce(ready(to, 1, 40), a)
+			return p.a.tryCoalesce(readyBatch(to, 1, 40), a)
 		}
 		full()
 		before := p.a.Stats()

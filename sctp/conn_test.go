@@ -29,7 +29,7 @@ func messagesKeepTheirBoundaries(t *testing.T, p *pair) {
 	sizes := []int{1, 2, 100, 1452, 1453, 5000, 100_000}
 	go func() {
 		for i, n := range sizes {
-			_, err := c.WriteMsg(pattern(i, n), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: false})
+			_, err := c.WriteMsg(patternOf(i, n), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: false})
 			check.That(t, err == nil, "write %d: %v", i, err)
 		}
 	}()
@@ -37,7 +37,8 @@ func messagesKeepTheirBoundaries(t *testing.T, p *pair) {
 	for range sizes {
 		n, info := must.Two(s.ReadMsg(buf))(t)
 		i := int(info.PPID)
-		check.That(t, n == sizes[i] && info.Size == n && !info.More && info.Stream == uint16(i%3) && bytes.Equal(buf[:n], pattern(i, n)),
+		check.That(t, n == sizes[i] && info.Size == n && !info.More && info.Stream == uint16(i%3) &&
+			bytes.Equal(buf[:n], patternOf(i, n)),
 			"message %d: %d octets, %+v", i, n, info)
 	}
 }
@@ -74,7 +75,7 @@ func TestBackPressure(t *testing.T) {
 	must.OK(t, c.SetWriteDeadline(time.Now().Add(-time.Second)))
 	sent := 0
 	for ; sent < count; sent++ {
-		if _, err := c.WriteMsg(pattern(sent, size), SendInfo{}); err != nil {
+		if _, err := c.WriteMsg(patternOf(sent, size), SendInfo{}); err != nil {
 			must.That(t, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 			break
 		}
@@ -83,13 +84,13 @@ func TestBackPressure(t *testing.T) {
 	c.SetWriteDeadline(time.Time{})
 	go func() {
 		for i := sent; i < count; i++ {
-			check.Do(c.WriteMsg(pattern(i, size), SendInfo{}))(t)
+			check.Do(c.WriteMsg(patternOf(i, size), SendInfo{}))(t)
 		}
 	}()
 	buf := make([]byte, size)
 	for i := range count {
 		n, _, err := s.ReadMsg(buf)
-		must.That(t, err == nil && bytes.Equal(buf[:n], pattern(i, size)), "message %d: %d octets, %v", i, n, err)
+		must.That(t, err == nil && bytes.Equal(buf[:n], patternOf(i, size)), "message %d: %d octets, %v", i, n, err)
 	}
 }
 
@@ -142,7 +143,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		c, s := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, SendBuffer: 3000}, quiet)
 		s.lock() // it acknowledges nothing
 		must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{}))(t)
-		write := blocked(func() error { _, err := c.WriteMsg(make([]byte, 2900), SendInfo{}); return err })
+		write := startBlocked(func() error { _, err := c.WriteMsg(make([]byte, 2900), SendInfo{}); return err })
 		synctest.Wait()
 		s.unlock()
 		must.OK(t, <-write)
@@ -160,7 +161,7 @@ func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
 		buf := make([]byte, 3)
 		for _, left := range []bool{false, true} {
-			read := blocked(func() error { _, _, err := s.ReadMsg(buf); return err })
+			read := startBlocked(func() error { _, _, err := s.ReadMsg(buf); return err })
 			synctest.Wait()
 			woken := s.t.signals.wakes.Load()
 			must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
@@ -181,7 +182,7 @@ func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 func TestEndIsToldBehindAllThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, _ := associate(t, a, b, nil, nil)
+		c, _ := connectTransports(t, a, b, nil, nil)
 		links[0].Lose.Store(true)
 		for range 3 * maxEventsAtOnce {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
@@ -196,9 +197,9 @@ func TestEndIsToldBehindAllThatFails(t *testing.T) {
 func TestEndIsToldAlsoPastADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := apiPair(t)
-		c, _ := associate(t, a, b, nil, nil)
+		c, _ := connectTransports(t, a, b, nil, nil)
 		must.OK(t, c.SetReadDeadline(time.Now().Add(time.Second)))
-		end := blocked(func() error { _, _, err := c.ReadMsg(nil); return err })
+		end := startBlocked(func() error { _, _, err := c.ReadMsg(nil); return err })
 		synctest.Wait()
 		core, now := c.lock() // so that the call, which the deadline wakes, sees the end as well
 		time.Sleep(time.Second)
@@ -213,7 +214,7 @@ func TestEndIsToldAlsoPastADeadline(t *testing.T) {
 func TestDeadlineIsOfOneDirection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, s := associate(t, a, b, &Config{SendBuffer: streamChunkOctets + 1}, nil)
+		c, s := connectTransports(t, a, b, &Config{SendBuffer: streamChunkOctets + 1}, nil)
 		defer s.Abort("")
 		links[1].Lose.Store(true) // acknowledges nothing
 		st := c.Stream(1)
@@ -230,7 +231,7 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 			must.OK(t, errors.Join(c.SetDeadline(time.Time{}), st.SetDeadline(time.Time{}), set(time.Now().Add(time.Second))))
 			var ended [len(calls)]<-chan error
 			for k, call := range calls {
-				ended[k] = blocked(call)
+				ended[k] = startBlocked(call)
 			}
 			time.Sleep(time.Second) // of virtual time
 			synctest.Wait()
@@ -282,14 +283,14 @@ func TestStreamsAreConns(t *testing.T) {
 		wg.Add(2)
 		go func() {
 			defer wg.Done()
-			n, err := out.Write(pattern(int(i), 200_000))
+			n, err := out.Write(patternOf(int(i), 200_000))
 			check.That(t, n == 200_000 && err == nil, "stream %d: wrote %d, %v", i, n, err)
 		}()
 		go func() {
 			defer wg.Done()
 			got := make([]byte, 200_000)
 			_, err := io.ReadFull(in, got)
-			check.That(t, err == nil && bytes.Equal(got, pattern(int(i), 200_000)), "stream %d: %v", i, err)
+			check.That(t, err == nil && bytes.Equal(got, patternOf(int(i), 200_000)), "stream %d: %v", i, err)
 		}()
 	}
 	wg.Wait()
@@ -343,8 +344,8 @@ func TestAdaptationIsEnforced(t *testing.T) {
 	check.That(t, errors.As(err, &adaptation) && adaptation.Absent && adaptation.Want == ddp, "a peer without an indication: %v", err)
 }
 
-// probe sends a message and waits for its acknowledgement or for the end.
-func (c *Conn) probe() error {
+// probePeer sends a message and waits for its acknowledgement or for the end.
+func (c *Conn) probePeer() error {
 	if _, err := c.WriteMsg([]byte{1}, SendInfo{}); err != nil {
 		return err
 	}
@@ -398,8 +399,8 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 	p := newPair(t)
 	c, s := p.connect(t, nil, nil)
 	for _, from := range []*Conn{c, s} { // messages that nobody reads
-		must.Do(from.WriteMsg(pattern(1, 50_000), SendInfo{}))(t)
-		from.probe()
+		must.Do(from.WriteMsg(patternOf(1, 50_000), SendInfo{}))(t)
+		from.probePeer()
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -414,7 +415,7 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 	check.Error(t, "second close", p.a.Close(), nil)
 }
 
-func pattern(seed, n int) []byte {
+func patternOf(seed, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(seed*7 + i*13 + i>>8)

@@ -21,8 +21,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// watch looks at all that a Transport tells, again and again until the test is over.
-func watch(t *testing.T, tr *Transport) {
+// watchTransport looks at all that a Transport tells, again and again until the test is over.
+func watchTransport(t *testing.T, tr *Transport) {
 	t.Cleanup(concurrent.RunUntilStopped(func() {
 		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
 		total := tr.Totals()
@@ -152,8 +152,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	p := joinPair(t, la, lb, la, lb)
-	watch(t, p.a)
-	watch(t, p.b)
+	watchTransport(t, p.a)
+	watchTransport(t, p.b)
 	brief := &Config{Events: 1, RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond,
 		RTOMax: 20 * time.Millisecond}
 	l := must.Get(p.b.Listen(7000, &Config{Backlog: 2}))(t)
@@ -172,7 +172,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	}
 	readers.Go(func() {
 		for c, err := l.Accept(ctx); err == nil; c, err = l.Accept(ctx) {
-			readers.Go(func() { echo(c) })
+			readers.Go(func() { echoAll(c) })
 		}
 	})
 	dial := func(i int) {
@@ -194,10 +194,10 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	init := wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit,
 		wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1}), 0)
 	stray := func(i int) {
-		give(p.b, p.bAddr, p.bAddr, rawPacket(1, 7000, 0, init), 1)
-		give(p.b, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)
-		give(p.b, p.bAddr, p.bAddr, []byte(fmt.Sprintf("bad checksum %d", i)), 1)
-		give(p.b, p.bAddr, p.bAddr, []byte("short"), 1)
+		givePackets(p.b, p.bAddr, p.bAddr, rawPacket(1, 7000, 0, init), 1)
+		givePackets(p.b, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)
+		givePackets(p.b, p.bAddr, p.bAddr, []byte(fmt.Sprintf("bad checksum %d", i)), 1)
+		givePackets(p.b, p.bAddr, p.bAddr, []byte("short"), 1)
 	}
 	peers := netip.AddrPortFrom(p.bAddr, 7)
 	concurrent.RunTogether(20, dial, dial, write, write, stray, stray, func(int) {

@@ -25,8 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// only are links of those kinds alone, as of another process.
-func only(t *testing.T, kinds ...linkKind) *sharedLinks {
+// onlyLinks are links of those kinds alone, as of another process.
+func onlyLinks(t *testing.T, kinds ...linkKind) *sharedLinks {
 	l := &sharedLinks{allowedKinds: func() ([]linkKind, error) { return kinds, nil }}
 	t.Cleanup(l.close)
 	return l
@@ -35,7 +35,7 @@ func only(t *testing.T, kinds ...linkKind) *sharedLinks {
 // A listener is found by raw IP and by UDP, by name and by address; of several attempts it accepts
 // one. What cannot be reached is told at once.
 func TestDialFindsWhoListens(t *testing.T) {
-	server, client, both := only(t, rawLink, udpLink), only(t, udpLink), only(t, rawLink, udpLink)
+	server, client, both := onlyLinks(t, rawLink, udpLink), onlyLinks(t, udpLink), onlyLinks(t, rawLink, udpLink)
 	testns.New(t).Do(func() error {
 		listen := func(by *sharedLinks, at string) (l *Listener, port string) {
 			l = must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
@@ -44,7 +44,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 		}
 		l, port := listen(server, ":0")
 		one, onePort := listen(server, "127.0.0.2:0")
-		two, twoPort := listen(only(t, rawLink), ":0")
+		two, twoPort := listen(onlyLinks(t, rawLink), ":0")
 		quick := Config{RTOInitial: 10 * time.Millisecond}
 		accepted := uint64(0)
 		rows := []struct {
@@ -121,7 +121,7 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 				strings.HasPrefix(listen.Error(), "listen sctp: "), "Dial: %v, Listen: %v", dial, listen)
 		}
 	}
-	stack, host := only(t, tunLink), only(t, rawLink)
+	stack, host := onlyLinks(t, tunLink), onlyLinks(t, rawLink)
 	for _, own := range []string{"", "10.9.0"} {
 		t.Setenv("RDDP_TUN", own)
 		_, err := (&ListenConfig{links: stack}).Listen(t.Context(), "sctp", ":5000")
@@ -144,7 +144,7 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 // finds each, and none takes the port of another.
 func TestListenersShareAPortByAddress(t *testing.T) {
 	for _, kind := range []linkKind{udpLink, rawLink} {
-		one, two, client := only(t, kind), only(t, kind), only(t, kind)
+		one, two, client := onlyLinks(t, kind), onlyLinks(t, kind), onlyLinks(t, kind)
 		testns.New(t).Do(func() error {
 			listen := func(by *sharedLinks, at string) *Listener {
 				return must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
@@ -206,7 +206,7 @@ func TestListenLooksForAPortFreeOnAllLinks(t *testing.T) {
 		port         string
 		want         error
 	}{{3, 4, "0", nil}, {1000, maxListenTries, "0", rawio.ErrPortInUse}, {3, 1, "7", rawio.ErrPortInUse}} {
-		l, link := only(t, rawLink, tunLink), &taken{first: row.first}
+		l, link := onlyLinks(t, rawLink, tunLink), &taken{first: row.first}
 		l.transports = make(map[linkKind]*Transport)
 		for _, k := range []linkKind{rawLink, tunLink} {
 			la, lb := mempair.New(t, mem.Options{})
@@ -251,7 +251,7 @@ func TestTheKernelsSCTPIsAvoided(t *testing.T) {
 			want string
 		}{{[]linkKind{rawLink, udpLink}, "[udp]"}, {[]linkKind{rawLink}, "[raw]"}} {
 			said.Reset()
-			l := only(t, row.ask...)
+			l := onlyLinks(t, row.ask...)
 			for range 2 {
 				_, kinds, err := l.usableTransports(true)
 				check.Equal(t, fmt.Sprint(row.ask, err), fmt.Sprint(kinds), row.want)
@@ -270,7 +270,7 @@ func TestWhyThereIsNoLink(t *testing.T) {
 	for _, kinds := range [][]linkKind{{rawLink}, {udpLink}, {rawLink, udpLink}} {
 		testns.New(t).Do(func() error {
 			must.OK(t, testns.Refuse(syscall.EMFILE, unix.SYS_SOCKET))
-			l := only(t, kinds...)
+			l := onlyLinks(t, kinds...)
 			for range 2 {
 				_, dial := (&Dialer{links: l}).Dial(t.Context(), "sctp", "127.0.0.1:1")
 				_, listen := (&ListenConfig{links: l}).Listen(t.Context(), "sctp", "127.0.0.1:0")

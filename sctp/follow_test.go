@@ -23,8 +23,8 @@ func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
 }
 
 func testFollow(t *testing.T) {
-	_, c := fed(t, func(l *batches) rawio.Link { return l })
-	packet := heartbeat(c, string(make([]byte, 1400)))
+	_, c := newFed(t, func(l *batches) rawio.Link { return l })
+	packet := heartbeatTo(c, string(make([]byte, 1400)))
 	for _, tt := range []struct {
 		name string
 		n    int   // packets to begin with
@@ -63,7 +63,7 @@ func testFollow(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		r, p := newReceiver(c.t, nil, false), packet
 		if others {
-			p = heartbeat(c, "x")
+			p = heartbeatTo(c, "x")
 			c.lock()
 		}
 		r.poller = pollFunc(func([]rawio.Packet) int {
@@ -105,7 +105,7 @@ func (q *patience) Wait(rawio.Pause) error       { q.waits++; <-q.over; return n
 func TestReaderOfAQueueDecidesHowItWaits(t *testing.T) {
 	needsAdaptive(t)
 	link := &patient{over: make(chan struct{})}
-	_, c := fed(t, func(l *batches) rawio.Link { link.batches = l; return link })
+	_, c := newFed(t, func(l *batches) rawio.Link { link.batches = l; return link })
 	check.OK(t, c.t.Close())
 	check.Equal(t, "times that it has waited", link.waits, 1)
 }

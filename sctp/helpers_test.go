@@ -53,8 +53,8 @@ func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 	return p
 }
 
-// adaptive returns the policy of a receiver, if that is not the simple one.
-func (r *receiver) adaptive() *adaptivePolicy { return r.policy.(*adaptivePolicy) }
+// adaptivePolicyOf returns the policy of a receiver, if that is not the simple one.
+func (r *receiver) adaptivePolicyOf() *adaptivePolicy { return r.policy.(*adaptivePolicy) }
 
 // needsAdaptive skips a test of what the simple read policy does not do.
 func needsAdaptive(t testing.TB) {
@@ -85,15 +85,15 @@ func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	return c, s
 }
 
-// waits returns how many associations wait for Accept.
-func (q *acceptQueue) waits() int {
+// readyCount returns how many associations wait for Accept.
+func (q *acceptQueue) readyCount() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.ready)
 }
 
-// skim reads a message.
-func skim(t testing.TB, c *Conn) {
+// readOne reads a message.
+func readOne(t testing.TB, c *Conn) {
 	t.Helper()
 	_, _, err := c.ReadMsg(make([]byte, 2000))
 	must.OK(t, err)
@@ -109,10 +109,10 @@ func deadlineCtx(t testing.TB) context.Context {
 // until waits for something that another goroutine does.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	must.That(t, eventually(t, done), "%v, %v", what, "does not happen")
+	must.That(t, becomesTrue(t, done), "%v, %v", what, "does not happen")
 }
 
-func eventually(t *testing.T, done func() bool) bool {
+func becomesTrue(t *testing.T, done func() bool) bool {
 	for ctx := deadlineCtx(t); !done(); runtime.Gosched() {
 		if ctx.Err() != nil {
 			return false
@@ -121,13 +121,13 @@ func eventually(t *testing.T, done func() bool) bool {
 	return true
 }
 
-// together lets write happen while s is in use, so that what it sends waits in the backlog and is
+// sendTogether lets write happen while s is in use, so that what it sends waits in the backlog and is
 // handled at once, n packets or more.
-func together(t *testing.T, s *Conn, n int32, write func() error) {
+func sendTogether(t *testing.T, s *Conn, n int32, write func() error) {
 	t.Helper()
 	s.lock()
 	err := write()
-	ok := err != nil || eventually(t, func() bool { return s.backlog.count.Load() >= n })
+	ok := err != nil || becomesTrue(t, func() bool { return s.backlog.count.Load() >= n })
 	s.unlock()
 	must.That(t, err == nil && ok, "nothing arrives: %v", err)
 }

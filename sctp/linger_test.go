@@ -27,8 +27,8 @@ func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *mempair.PortFilter) 
 // nothing is a chunk that is never sent.
 const nothing = wire.ChunkType(0xff)
 
-// short are timers of so much, with few retransmissions.
-func short(rto time.Duration) *Config {
+// shortTimers are timers of so much, with few retransmissions.
+func shortTimers(rto time.Duration) *Config {
 	c := &Config{}
 	c.RTOInitial, c.RTOMin, c.RTOMax, c.AssocMaxRetrans = rto, rto, rto, 3
 	return c
@@ -39,7 +39,7 @@ func short(rto time.Duration) *Config {
 func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	// req 9260-8.4-6
 	p, d := behindDoor(t, wire.ChunkShutdownComplete)
-	c, s := p.connect(t, short(200*time.Millisecond), short(20*time.Millisecond))
+	c, s := p.connect(t, shortTimers(200*time.Millisecond), shortTimers(20*time.Millisecond))
 	must.OK(t, c.Close())
 	<-s.Done()
 	check.Equal(t, "the peer's end", s.Err(), assoc.ErrShutdown)
@@ -51,9 +51,9 @@ func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 func TestShutdownAckThatComesLateIsAnswered(t *testing.T) {
 	// req 9260-8.4-6
 	p, _ := behindDoor(t, wire.ChunkShutdownComplete)
-	cfg := short(20 * time.Millisecond)
+	cfg := shortTimers(20 * time.Millisecond)
 	cfg.RTOMax = 400 * time.Millisecond
-	c, s := p.connect(t, cfg, short(cfg.RTOMax))
+	c, s := p.connect(t, cfg, shortTimers(cfg.RTOMax))
 	must.OK(t, c.Close())
 	<-s.Done()
 	check.Equal(t, "the peer's end", s.Err(), assoc.ErrShutdown)
@@ -62,7 +62,7 @@ func TestShutdownAckThatComesLateIsAnswered(t *testing.T) {
 // The ABORT is lost: the peer's DATA is answered by another.
 func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 	p, d := behindDoor(t, wire.ChunkAbort)
-	c, s := p.connect(t, short(200*time.Millisecond), short(20*time.Millisecond))
+	c, s := p.connect(t, shortTimers(200*time.Millisecond), shortTimers(20*time.Millisecond))
 	c.Abort("test")
 	var abort *assoc.AbortError
 	_, err := s.WriteMsg([]byte("is anybody there?"), SendInfo{})
@@ -76,7 +76,7 @@ func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 // back.
 func TestPortLingersForAWhile(t *testing.T) {
 	p, d := behindDoor(t, nothing)
-	cfg := short(20 * time.Millisecond)
+	cfg := shortTimers(20 * time.Millisecond)
 	cfg.LocalPort = 5000
 	for range 2 {
 		c, s := p.connect(t, cfg, nil)
@@ -114,7 +114,7 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 
 func TestListenOnALingeringPort(t *testing.T) {
 	p, _ := behindDoor(t, nothing)
-	cfg := short(time.Minute)
+	cfg := shortTimers(time.Minute)
 	cfg.LocalPort = 5000
 	c, _ := p.connect(t, cfg, nil)
 	must.OK(t, c.Close())
@@ -154,7 +154,7 @@ func TestFewPortsLinger(t *testing.T) {
 // association has it.
 func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
-	l := must.Get(p.a.Listen(5000, short(time.Minute)))(t)
+	l := must.Get(p.a.Listen(5000, shortTimers(time.Minute)))(t)
 	c := must.Get(p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000),
 		nil))(t)
 	s := must.Get(l.Accept(deadlineCtx(t)))(t)

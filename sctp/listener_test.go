@@ -47,7 +47,7 @@ func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
 	abort := func(t *testing.T, c *Conn) { c.Abort("") }
 	say := func(then func(*testing.T, *Conn)) func(*testing.T, *Conn) {
 		return func(t *testing.T, c *Conn) {
-			must.OK(t, c.probe())
+			must.OK(t, c.probePeer())
 			then(t, c)
 		}
 	}
@@ -72,12 +72,14 @@ func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
 				until(t, "the end", func() bool { return len(p.b.liveConns()) == 0 })
 			}
 			want := backlog * row.places
-			until(t, "what is left to accept", func() bool { return l.waits() == want && l.slots.UsedUnits() == int64(want) })
+			until(t, "what is left to accept", func() bool {
+				return l.readyCount() == want && l.slots.UsedUnits() == int64(want)
+			})
 			if c, err := p.a.Dial(deadlineCtx(t), to, nil); row.places == 1 {
 				check.Error(t, "one more of the address", err, syscall.ECONNREFUSED)
 			} else {
 				must.OK(t, err)
-				must.OK(t, c.probe())
+				must.OK(t, c.probePeer())
 				s := must.Get(l.Accept(deadlineCtx(t)))(t)
 				check.Equal(t, "the state of what Accept returns", s.Stats().State, Established)
 			}

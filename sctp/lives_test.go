@@ -29,9 +29,9 @@ type lives struct {
 	failures int
 }
 
-// dial sets up an association of the peer that lives, at the port of the listener or of the socket.
+// dialOnce sets up an association of the peer that lives, at the port of the listener or of the socket.
 // The own port is one of a few: so it may be a restart.
-func (v *lives) dial() {
+func (v *lives) dialOnce() {
 	life := v.server.Life.Load()
 	if life == mempair.Dead {
 		return
@@ -58,8 +58,8 @@ func (v *lives) dial() {
 	}
 }
 
-// act lets one end do something that does not wait.
-func (v *lives) act() {
+// actOnce lets one end do something that does not wait.
+func (v *lives) actOnce() {
 	if len(v.ends) == 0 {
 		return
 	}
@@ -92,15 +92,15 @@ func (v *lives) act() {
 	}
 }
 
-// strike is what happens to the peer: it is gone for a while, or for so long that its associations
+// strikePeer is what happens to the peer: it is gone for a while, or for so long that its associations
 // fail, or is born again at the same address.
-func (v *lives) strike() {
+func (v *lives) strikePeer() {
 	life := v.server.Life.Load()
 	switch v.rnd.IntN(3) {
 	case 0:
 		v.server.Life.Store(mempair.Dead)
 		for range v.rnd.IntN(10) {
-			v.act()
+			v.actOnce()
 		}
 		if v.rnd.IntN(2) == 0 {
 			time.Sleep(time.Minute) // nobody answers
@@ -136,11 +136,11 @@ func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 				v.l = must.Get(v.b.Listen(7, v.cfg))(t)
 				v.sock = must.Get(v.b.OpenSocket(8, v.cfg))(t)
 				for range 30 {
-					v.dial()
+					v.dialOnce()
 					for range v.rnd.IntN(12) {
-						v.act()
+						v.actOnce()
 					}
-					v.strike()
+					v.strikePeer()
 				}
 				waits := 0
 				for _, e := range v.ends {
@@ -164,7 +164,7 @@ func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 				synctest.Wait()
 				for name, tr := range map[string]*Transport{"the host": v.b, "the first peer": v.clients[0],
 					"the second": v.clients[1]} {
-					check.Equal(t, name, tr.settled(), "")
+					check.Equal(t, name, tr.unsettledAccounts(), "")
 					tr.Close()
 					check.Equal(t, "octets that are counted when it is closed: "+name, tr.Memory().Used, 0)
 				}

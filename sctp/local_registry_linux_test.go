@@ -42,7 +42,7 @@ func init() {
 			os.Exit(1)
 		}
 	}
-	fmt.Println(be(f[1], f[2:]))
+	fmt.Println(actAs(f[1], f[2:]))
 	os.Stdout.Close()
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends it
 	os.Exit(0)
@@ -59,8 +59,8 @@ func errName(err error) string {
 	return strings.Join(strings.Fields(fmt.Sprint(unix.ErrnoName(errno), " ", err)), " ")
 }
 
-// be does what another program does, and says what came of it.
-func be(what string, args []string) string {
+// actAs does what another program does, and says what came of it.
+func actAs(what string, args []string) string {
 	links := &sharedLinks{allowedKinds: func() ([]linkKind, error) { return []linkKind{udpLink}, nil }}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -70,10 +70,10 @@ func be(what string, args []string) string {
 		if err != nil {
 			return errName(err)
 		}
-		go greet(l)
+		go greetAll(l)
 		return fmt.Sprint(l.EncapPort())
 	case "dial":
-		return greeted((&Dialer{links: links}).Dial(ctx, "sctp", args[0]))
+		return greetingOf((&Dialer{links: links}).Dial(ctx, "sctp", args[0]))
 	case "udp": // have a UDP port
 		_, err := net.ListenPacket("udp4", ":"+args[0])
 		return fmt.Sprint(err)
@@ -109,7 +109,7 @@ func be(what string, args []string) string {
 	return "done"
 }
 
-func greet(l *Listener) {
+func greetAll(l *Listener) {
 	for {
 		c, err := l.Accept(context.Background())
 		if err != nil {
@@ -119,8 +119,8 @@ func greet(l *Listener) {
 	}
 }
 
-// greeted returns who has greeted, or why nobody has.
-func greeted(c *Conn, err error) string {
+// greetingOf returns who has greeted, or why nobody has.
+func greetingOf(c *Conn, err error) string {
 	if err != nil {
 		return errName(err)
 	}
@@ -130,9 +130,9 @@ func greeted(c *Conn, err error) string {
 	return fmt.Sprint("user ", string(b[:n]), " ", err)
 }
 
-// program starts another program of a user, in the namespace of the calling thread, and returns
+// startProgram starts another program of a user, in the namespace of the calling thread, and returns
 // what it says and how to end it.
-func program(t *testing.T, attr *syscall.SysProcAttr, uid int, what string) (said string, end func()) {
+func startProgram(t *testing.T, attr *syscall.SysProcAttr, uid int, what string) (said string, end func()) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", programEnv, uid, what))
 	cmd.SysProcAttr = attr
@@ -188,7 +188,7 @@ func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			testns.New(t).Do(func() error {
 				for _, s := range row.steps {
-					said, _ := program(t, nil, s.uid, s.do)
+					said, _ := startProgram(t, nil, s.uid, s.do)
 					check.That(t, strings.HasPrefix(said, s.want), "user %d, %s: %q, want %q", s.uid, s.do, said,
 						s.want)
 				}
@@ -209,16 +209,16 @@ func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}}
 	}
 	testns.New(t).Do(func() error {
-		said, end := program(t, in(65534), 0, "listen :700")
+		said, end := startProgram(t, in(65534), 0, "listen :700")
 		check.That(t, said == "9899", "in a user namespace: %s", said)
-		said, _ = program(t, nil, 0, "dial 127.0.0.1:700")
+		said, _ = startProgram(t, nil, 0, "dial 127.0.0.1:700")
 		check.That(t, strings.HasPrefix(said, "EACCES"), "root dials a root who is none: %s", said)
 		end()
-		program(t, nil, 1000, "listen :7000")
-		said, _ = program(t, in(65534), 0, "dial 127.0.0.1:7000")
+		startProgram(t, nil, 1000, "listen :7000")
+		said, _ = startProgram(t, in(65534), 0, "dial 127.0.0.1:7000")
 		check.That(t, strings.HasPrefix(said, "user 1000"), "out of the user namespace: %s", said)
-		program(t, nil, 1000, "name 701 9899")
-		said, _ = program(t, in(65534), 0, "dial 127.0.0.1:701")
+		startProgram(t, nil, 1000, "name 701 9899")
+		said, _ = startProgram(t, in(65534), 0, "dial 127.0.0.1:701")
 		check.That(t, strings.HasPrefix(said, "EACCES"), "a user who is not known has a privileged port: %s", said)
 		return nil
 	})
@@ -229,14 +229,14 @@ func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
 func TestNameOfAPortOutlivesItsFirstProgram(t *testing.T) {
 	testpriv.Require(t, "CAP_SETUID")
 	testns.New(t).Do(func() error {
-		_, first := program(t, nil, 1000, "listen 127.0.0.1:7000")
-		_, second := program(t, nil, 1000, "listen 127.0.0.2:7000")
-		program(t, nil, 1000, "listen 127.0.0.3:7000")
+		_, first := startProgram(t, nil, 1000, "listen 127.0.0.1:7000")
+		_, second := startProgram(t, nil, 1000, "listen 127.0.0.2:7000")
+		startProgram(t, nil, 1000, "listen 127.0.0.3:7000")
 		for _, end := range []func(){first, second} {
 			end()
-			said, _ := program(t, nil, 65534, "listen :7000")
+			said, _ := startProgram(t, nil, 65534, "listen :7000")
 			check.That(t, strings.HasPrefix(said, "EADDRINUSE"), "another user, once it has ended: %s", said)
-			said, _ = program(t, nil, 0, "dial 127.0.0.3:7000")
+			said, _ = startProgram(t, nil, 0, "dial 127.0.0.3:7000")
 			check.That(t, strings.HasPrefix(said, "user 1000"), "Dial to one that goes on: %s", said)
 		}
 		return nil
@@ -246,12 +246,13 @@ func TestNameOfAPortOutlivesItsFirstProgram(t *testing.T) {
 // What is served by raw IP alone is not looked for at UDP port 9899, which is another program's.
 func TestDialKnowsWhoListensByRawIPAlone(t *testing.T) {
 	testns.New(t).Do(func() error {
-		server, client := only(t, rawLink), only(t, rawLink, udpLink)
+		server, client := onlyLinks(t, rawLink), onlyLinks(t, rawLink, udpLink)
 		l := must.Get((&ListenConfig{links: server}).Listen(t.Context(), "sctp", ":0"))(t)
-		go greet(l)
-		said := greeted((&Dialer{links: client}).Dial(deadlineCtx(t), "sctp", fmt.Sprintf("127.0.0.1:%d", l.Port())))
+		go greetAll(l)
+		said := greetingOf((&Dialer{links: client}).Dial(deadlineCtx(t), "sctp", fmt.Sprintf("127.0.0.1:%d", l.Port())))
 		check.That(t, strings.HasPrefix(said, "user"), "a server by raw IP alone: %s", said)
-		_, err := (&Dialer{links: only(t, udpLink)}).Dial(deadlineCtx(t), "sctp", fmt.Sprintf("127.0.0.1:%d", l.Port()))
+		_, err := (&Dialer{links: onlyLinks(t, udpLink)}).Dial(deadlineCtx(t), "sctp",
+			fmt.Sprintf("127.0.0.1:%d", l.Port()))
 		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && strings.Contains(err.Error(), "raw IP alone"),
 			"the same by UDP alone: %v", err)
 		must.OK(t, l.Close())
@@ -269,7 +270,7 @@ func TestListenerSaysItsUDPPort(t *testing.T) {
 			kinds []linkKind
 			want  uint16
 		}{{[]linkKind{rawLink}, 0}, {[]linkKind{rawLink, udpLink}, udp.DefaultPort}, {[]linkKind{udpLink}, 1}} {
-			l := must.Get((&ListenConfig{links: only(t, row.kinds...)}).Listen(t.Context(), "sctp", ":0"))(t)
+			l := must.Get((&ListenConfig{links: onlyLinks(t, row.kinds...)}).Listen(t.Context(), "sctp", ":0"))(t)
 			check.That(t, l.EncapPort() == row.want || row.want == 1 && l.EncapPort() >= firstOther &&
 				l.EncapPort() != udp.DefaultPort, "over %v: UDP port %d", row.kinds, l.EncapPort())
 			said := strings.Contains(log.String(), fmt.Sprintf(`by="a program of user %d" port=%d`, os.Getuid(),
@@ -289,7 +290,7 @@ func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 	testns.New(t).Do(func() error {
 		owner, at := must.Get(net.Listen("unix", "@rddp/port/7000"))(t), netip.MustParseAddr("127.0.0.1")
 		defer owner.Close()
-		client := only(t, udpLink)
+		client := onlyLinks(t, udpLink)
 		ts, _ := must.Two(client.usableTransports(false))(t)
 		n := askLocalRegistry(7000)
 		defer n.close()
@@ -318,7 +319,7 @@ func TestDialWithoutDescriptorsSaysSo(t *testing.T) {
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.8.0.1/24"),
 		netip.MustParsePrefix("10.8.0.2/24"))
 	ns.Do(func() error {
-		other, server, client := only(t, udpLink), only(t, udpLink), only(t, udpLink)
+		other, server, client := onlyLinks(t, udpLink), onlyLinks(t, udpLink), onlyLinks(t, udpLink)
 		must.Get((&ListenConfig{links: other}).Listen(t.Context(), "sctp", ":7001"))(t) // with UDP port 9899
 		must.Get((&ListenConfig{links: server}).Listen(t.Context(), "sctp", ":7000"))(t)
 		must.Get((&Dialer{links: client}).Dial(deadlineCtx(t), "sctp", "10.8.0.1:7000"))(t)

@@ -56,8 +56,8 @@ func (l *muted) WriteBatch(pkts []rawio.Packet) (int, error) {
 // Prompt implements rawio.Prompter.
 func (l *muted) Prompt() rawio.Link { return l }
 
-// sent returns the last packet to somebody, once.
-func (l *muted) sent(to netip.AddrPort) []byte {
+// takeSent returns the last packet to somebody, once.
+func (l *muted) takeSent(to netip.AddrPort) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.last[to]
@@ -74,7 +74,7 @@ type besieged struct {
 	spare []byte // for one packet, where there is no pool: its Conn may be lost, and the packet with it
 }
 
-func besiege(t *testing.T, max int64, cfg *Config) *besieged {
+func newBesieged(t *testing.T, max int64, cfg *Config) *besieged {
 	t.Helper()
 	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})},
 		bufs: rawio.NewPool(64<<10, 4)}
@@ -95,8 +95,8 @@ type attacker struct {
 	held bool  // its gate is
 }
 
-// packet makes a packet that lies alone in a buffer of 64 KiB.
-func (a *attacker) packet(chunks ...[]byte) rawio.Packet {
+// packetOf makes a packet that lies alone in a buffer of 64 KiB.
+func (a *attacker) packetOf(chunks ...[]byte) rawio.Packet {
 	buf := rawio.NewBuf(a.b.spare)
 	if a.b.bufs != nil {
 		buf = a.b.bufs.Get()
@@ -113,22 +113,22 @@ func (a *attacker) packet(chunks ...[]byte) rawio.Packet {
 	return rawio.Packet{Data: pkt, Buf: buf, Remote: netip.AddrPortFrom(a.from, 0), Local: local}
 }
 
-// send hands a packet over.
-func (a *attacker) send(chunks ...[]byte) {
+// sendChunks hands a packet over.
+func (a *attacker) sendChunks(chunks ...[]byte) {
 	r := newReceiver(a.b.Transport, nil, false)
-	r.pkts = []rawio.Packet{a.packet(chunks...)}
+	r.pkts = []rawio.Packet{a.packetOf(chunks...)}
 	r.dispatchBatch(1)
 	r.finishRun(nil)
 }
 
-// attack sets up an association; nil when that is refused.
-func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
+// newAttacker sets up an association; nil when that is refused.
+func (b *besieged) newAttacker(from netip.Addr, port uint16) *attacker {
 	a := &attacker{b: b, from: from, port: port, tsn: 1}
 	self := netip.AddrPortFrom(from, port)
-	b.link.sent(self)
-	a.send(wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit,
+	b.link.takeSent(self)
+	a.sendChunks(wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit,
 		wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 65535, InStreams: 65535, TSN: 1}), 0))
-	answer := b.link.sent(self)
+	answer := b.link.takeSent(self)
 	if len(answer) < 32 {
 		return nil
 	}
@@ -140,10 +140,10 @@ func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
 	ps := ack.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		if p.Type() == wire.ParamStateCookie {
-			a.send(wire.AppendCookieEcho(nil, p.Value()))
+			a.sendChunks(wire.AppendCookieEcho(nil, p.Value()))
 		}
 	}
-	if answer = b.link.sent(self); len(answer) == 0 || wire.Chunk(answer[12:]).Type() != wire.ChunkCookieAck {
+	if answer = b.link.takeSent(self); len(answer) == 0 || wire.Chunk(answer[12:]).Type() != wire.ChunkCookieAck {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -152,8 +152,8 @@ func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
 	return a
 }
 
-// data is a DATA chunk with the next TSN but skip.
-func (a *attacker) data(skip int, stream uint16, ssn wire.SSN, flags byte, n int) []byte {
+// dataChunk is a DATA chunk with the next TSN but skip.
+func (a *attacker) dataChunk(skip int, stream uint16, ssn wire.SSN, flags byte, n int) []byte {
 	a.tsn += wire.TSN(skip)
 	c := make([]byte, wire.DataHeaderLen+n, wire.DataHeaderLen+n+3)
 	c[1] = flags
@@ -180,46 +180,46 @@ func TestMemoryIsAccounted(t *testing.T) {
 	}{
 		{"associations that do nothing", 0, nil},
 		{"messages that nobody reads", 70, func(a *attacker, i int) {
-			a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+			a.sendChunks(a.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 		}},
 		{"one octet in a buffer of 64 KiB", 3000, func(a *attacker, i int) {
-			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
+			a.sendChunks(a.dataChunk(0, 0, wire.SSN(i), whole, 1))
 		}},
 		{"gaps between all chunks", 1000, func(a *attacker, i int) {
-			a.send(a.data(1, 0, wire.SSN(i), whole, 1000))
+			a.sendChunks(a.dataChunk(1, 0, wire.SSN(i), whole, 1000))
 		}},
 		{"SSNs that wait for one that does not come", 3000, func(a *attacker, i int) {
-			a.send(a.data(0, uint16(i%200), wire.SSN(1+i/200), whole, 1))
+			a.sendChunks(a.dataChunk(0, uint16(i%200), wire.SSN(1+i/200), whole, 1))
 		}},
 		{"first fragments", 1000, func(a *attacker, i int) {
-			a.send(a.data(1, uint16(i), 0, first, 500))
+			a.sendChunks(a.dataChunk(1, uint16(i), 0, first, 500))
 		}},
 		{"the highest stream", 1, func(a *attacker, i int) {
-			a.send(a.data(0, 65534, 0, whole, 1))
+			a.sendChunks(a.dataChunk(0, 65534, 0, whole, 1))
 		}},
 		{"a gate that is held", 3000, func(a *attacker, i int) {
 			if i == 0 {
 				a.c.lock()
 				a.held = true
 			}
-			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
+			a.sendChunks(a.dataChunk(0, 0, wire.SSN(i), whole, 1))
 		}},
 		{"probes to answer behind a gate that is held", 1000, func(a *attacker, i int) {
 			if i == 0 {
 				a.c.lock()
 				a.held = true
 			}
-			a.send(wire.AppendHeartbeat(nil, make([]byte, 30_000)))
+			a.sendChunks(wire.AppendHeartbeat(nil, make([]byte, 30_000)))
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := besiege(t, maxMemory, &Config{Backlog: 1000})
+			b := newBesieged(t, maxMemory, &Config{Backlog: 1000})
 			before := liveHeap()
-			honest := b.attack(netip.MustParseAddr("10.0.2.1"), 1)
+			honest := b.newAttacker(netip.MustParseAddr("10.0.2.1"), 1)
 			var list []*attacker
 			for h := range hosts {
 				for i := range each {
-					if a := b.attack(netip.AddrFrom4([4]byte{10, 0, 1, byte(h)}), uint16(1+i)); a != nil {
+					if a := b.newAttacker(netip.AddrFrom4([4]byte{10, 0, 1, byte(h)}), uint16(1+i)); a != nil {
 						list = append(list, a)
 					}
 				}
@@ -245,7 +245,7 @@ func TestMemoryIsAccounted(t *testing.T) {
 					"%d octets are alive besides 16 KiB an association, and %d are counted", n, used)
 			}
 			for i := range 10 { // within its share
-				honest.send(honest.data(0, 0, wire.SSN(i), whole, 1000))
+				honest.sendChunks(honest.dataChunk(0, 0, wire.SSN(i), whole, 1000))
 				n, _, err := honest.c.ReadMsg(make([]byte, 2000))
 				must.That(t, err == nil && n == 1000, "the peer within its share: %d octets, %v", n, err)
 			}
@@ -263,13 +263,13 @@ func TestMemoryIsAccounted(t *testing.T) {
 
 // What a flood of set-ups costs, data does not wait for: it needs no lock that they have.
 func TestSetupsDoNotLockData(t *testing.T) {
-	b := besiege(t, 0, nil)
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	b := newBesieged(t, 0, nil)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	b.setup.mu.Lock() // one is answered
 	defer b.setup.mu.Unlock()
 	b.mu.Lock() // and somebody changes the tables
 	defer b.mu.Unlock()
-	a.send(a.data(0, 0, 0, whole, 100))
+	a.sendChunks(a.dataChunk(0, 0, 0, whole, 100))
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, _, err := a.c.ReadMsg(make([]byte, 200))
 	check.That(t, n == 100 && err == nil, "%d octets, %v", n, err)
@@ -280,17 +280,17 @@ func TestSetupsDoNotLockData(t *testing.T) {
 // the greediest goes and no other.
 func TestWhoGoesFirst(t *testing.T) {
 	const first = 10_000
-	b := besiege(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
-	b.memory.reclaimer.isRunning.Store(true)                        // it has not got to it
+	b := newBesieged(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
+	b.memory.reclaimer.isRunning.Store(true)                            // it has not got to it
 	from := netip.MustParseAddr("10.0.1.1")
-	modest, greedy := b.attack(from, 1), b.attack(from, 2)
+	modest, greedy := b.newAttacker(from, 1), b.newAttacker(from, 2)
 	for i := range 2 {
-		modest.send(modest.data(0, 0, wire.SSN(i), whole, 60_000))
+		modest.sendChunks(modest.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 	}
-	greedy.send(greedy.data(1000, 0, 4, whole, 60_000)) // behind a gap
+	greedy.sendChunks(greedy.dataChunk(1000, 0, 4, whole, 60_000)) // behind a gap
 	greedy.tsn = 1
 	for i := 0; i < 20 && !greedy.c.memory.underPressure.Load(); i++ {
-		greedy.send(greedy.data(0, uint16(1+i), 0, whole, 60_000))
+		greedy.sendChunks(greedy.dataChunk(0, uint16(1+i), 0, whole, 60_000))
 	}
 	now, ever := b.memory.numUnderPressure.Load(), b.Stats().Squeezed
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
@@ -313,8 +313,8 @@ func TestWhoGoesFirst(t *testing.T) {
 	greedy.c.unlock()
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && used == first, "%d octets wait to be sent, %v", used, err)
 	for port := range uint16(2) {
-		a := b.attack(from, 10+port)
-		a.send(a.data(0, 0, 0, whole, 60_000))
+		a := b.newAttacker(from, 10+port)
+		a.sendChunks(a.dataChunk(0, 0, 0, whole, 60_000))
 	}
 	b.reclaimMemory()
 	check.That(t, isClosed(greedy.c.Done()) && !isClosed(modest.c.Done()),
@@ -339,8 +339,8 @@ type pressed struct {
 	log  lines
 }
 
-func press(t *testing.T) *pressed {
-	p := &pressed{besieged: besiege(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"),
+func newPressed(t *testing.T) *pressed {
+	p := &pressed{besieged: newBesieged(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"),
 		log: make(lines, 9)}
 	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	p.memory.reclaimer.isRunning.Store(true) // it comes when it is called by hand
@@ -373,16 +373,16 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 		{"little left, within its share", 0, 0, 9, 3, true, true, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := press(t)
-			a := b.attack(b.from, 1)
+			b := newPressed(t)
+			a := b.newAttacker(b.from, 1)
 			for i := range row.own {
-				a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+				a.sendChunks(a.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 			}
 			for i := range row.gap {
-				a.send(a.data(9, 0, wire.SSN(90+i), whole, 60_000))
+				a.sendChunks(a.dataChunk(9, 0, wire.SSN(90+i), whole, 60_000))
 			}
 			for i := range row.others {
-				b.attack(b.from, uint16(2+i))
+				b.newAttacker(b.from, uint16(2+i))
 			}
 			if row.before {
 				a.c.lock()
@@ -410,8 +410,8 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 }
 
 func testReclaimer(t *testing.T) {
-	b := press(t)
-	a := b.attack(b.from, 1)
+	b := newPressed(t)
+	a := b.newAttacker(b.from, 1)
 	called := func(do func()) bool {
 		b.memory.reclaimer.isRunning.Store(false)
 		do()
@@ -430,7 +430,7 @@ func testReclaimer(t *testing.T) {
 		got := [2]bool{called(func() { a.c.trimAccounts(0); a.c.chargeMemory() }), false}
 		a.c.releaseLock()
 		b.memory.numUnderPressure.Store(0)
-		got[1] = called(func() { b.attack(b.from, port) })
+		got[1] = called(func() { b.newAttacker(b.from, port) })
 		port++
 		check.That(t, got == row.want, "%+v: called at a charge, and for a new association: %v", row, got)
 	}
@@ -463,13 +463,13 @@ func testReclaimer(t *testing.T) {
 // Of two associations that have the same the younger goes, of others the one that has more.
 func TestYoungerOfTwoGoes(t *testing.T) {
 	for _, more := range []int{-1, 0, 1, 2} { // that has one message more
-		b := press(t)
+		b := newPressed(t)
 		var list []*attacker
 		for i := range 3 {
-			a := b.attack(b.from, uint16(1+i))
-			a.send(a.data(0, 0, 0, whole, 60_000))
+			a := b.newAttacker(b.from, uint16(1+i))
+			a.sendChunks(a.dataChunk(0, 0, 0, whole, 60_000))
 			if i == more {
-				a.send(a.data(0, 0, 1, whole, 60_000))
+				a.sendChunks(a.dataChunk(0, 0, 1, whole, 60_000))
 			}
 			list = append(list, a)
 		}
@@ -502,14 +502,14 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	rings := 0
 	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10},
 		{20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
-		_, token, ok := place(&s, make([]byte, step.put), SendInfo{})
+		_, token, ok := placeMessage(&s, make([]byte, step.put), SendInfo{})
 		tokens = append(tokens, token)
 		rings = step.old + step.ring
 		check.That(t, ok && len(s.ring) == step.ring && s.heldOctets() == rings+
 			cap(s.msgs)*int(unsafe.Sizeof(bufferedMessage{})), "message %d: a ring of %d octets, %d are held", i,
 			len(s.ring), s.heldOctets())
 	}
-	_, _, ok := place(&s, make([]byte, 1), SendInfo{})
+	_, _, ok := placeMessage(&s, make([]byte, 1), SendInfo{})
 	check.That(t, !ok, "a message finds room in a full buffer")
 	for i, token := range tokens[:3] {
 		s.freeMessage(token)
@@ -520,8 +520,8 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 
 // What an association holds is what is counted for it: each part, and once.
 func TestHeldIsTheSumOfItsParts(t *testing.T) {
-	b := besiege(t, 0, nil)
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	b := newBesieged(t, 0, nil)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	c := a.c
 	c.lock()
 	c.resizeSendBuffer() // for which it does not rest any longer
@@ -533,7 +533,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 			return 5000
 		},
 		"messages to be sent": func() int {
-			place(&c.send.buffer, make([]byte, 9), SendInfo{})
+			placeMessage(&c.send.buffer, make([]byte, 9), SendInfo{})
 			return c.send.buffer.heldOctets()
 		},
 	} {
@@ -554,11 +554,11 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	}
 	c.observers.events.queuedOctets -= 5000
 	c.unlock()
-	a.send(a.data(8, 0, 8, whole, 60_000)) // behind a gap, alone
+	a.sendChunks(a.dataChunk(8, 0, 8, whole, 60_000)) // behind a gap, alone
 	check.That(t, b.Memory().Used >= 60_000, "one packet: %d octets are counted", b.Memory().Used)
 	a.tsn = 1
 	for i := range 8 {
-		a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+		a.sendChunks(a.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 	}
 	for range 9 {
 		must.Do(readAll(c))(t)
@@ -568,13 +568,13 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	check.That(t, b.Memory().Used <= 2*account.Quantum, "%d octets are counted after a while", b.Memory().Used)
 	_, now := c.lock()
 	for i := range 2*chargeEveryPackets + 1 { // within a batch
-		before, p := b.Memory().Used, a.packet(a.data(0, 0, wire.SSN(9+i), whole, 60_000))
+		before, p := b.Memory().Used, a.packetOf(a.dataChunk(0, 0, wire.SSN(9+i), whole, 60_000))
 		c.processPackets(now, []rawio.Packet{p})
 		p.Release()
 		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEveryPackets == 0),
 			"packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
-	last := a.packet(a.data(0, 0, 0, whole|unordered, 9))
+	last := a.packetOf(a.dataChunk(0, 0, 0, whole|unordered, 9))
 	c.processPackets(now, []rawio.Packet{last})
 	last.Release()
 	c.abortForMemory(1)
@@ -597,15 +597,15 @@ func readAll(c *Conn) (int, error) {
 // What a row of packets brings is charged as soon as what as many packets bring that come one by
 // one.
 func TestEachPacketOfARowIsCharged(t *testing.T) {
-	b := besiege(t, 0, nil)
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	a.send(a.data(0, 0, 0, first, 1000))
+	b := newBesieged(t, 0, nil)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
+	a.sendChunks(a.dataChunk(0, 0, 0, first, 1000))
 	_, now := a.c.lock()
 	defer a.c.unlock()
 	rowOf := func(n int) {
 		var ps []rawio.Packet
 		for range n {
-			ps = append(ps, a.packet(a.data(0, 0, 0, 0, 60_000)))
+			ps = append(ps, a.packetOf(a.dataChunk(0, 0, 0, 0, 60_000)))
 		}
 		must.Equal(t, "packets handled at once", a.c.processPackets(now, ps), n)
 		rawio.ReleaseAll(ps)
@@ -624,12 +624,12 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 // While memory is short a program cannot have an association that has its share hold more of what
 // it sends: it waits for acknowledgements.
 func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
-	b := besiege(t, 1<<20, &Config{Backlog: 10})
+	b := newBesieged(t, 1<<20, &Config{Backlog: 10})
 	b.memory.reclaimer.isRunning.Store(true) // it would end the greedy
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	other := b.attack(netip.MustParseAddr("10.0.1.1"), 2)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
+	other := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 2)
 	for i := range 7 {
-		other.send(other.data(0, uint16(i), 0, whole, 60_000))
+		other.sendChunks(other.dataChunk(0, uint16(i), 0, whole, 60_000))
 	}
 	a.c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 	var err error
@@ -649,24 +649,24 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 // that address is refused, whoever sets it up, and one with another is not.
 func TestGreediestGoes(t *testing.T) {
 	const maxMemory = 1 << 20
-	b := besiege(t, maxMemory, &Config{Backlog: 100})
+	b := newBesieged(t, maxMemory, &Config{Backlog: 100})
 	from, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:0:1::1")
 	log := make(lines, 1000)
 	b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)))
-	greedy := b.attack(from, 1)
+	greedy := b.newAttacker(from, 1)
 	for i := range 7 { // 448 KiB of 512
-		greedy.send(greedy.data(0, 0, wire.SSN(i), whole, 60_000))
+		greedy.sendChunks(greedy.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 	}
-	modest := b.attack(netip.MustParseAddr("2001:db8::2"), 1) // of the same host, as far as one can tell
+	modest := b.newAttacker(netip.MustParseAddr("2001:db8::2"), 1) // of the same host, as far as one can tell
 	for i := range 3 {
-		modest.send(modest.data(0, 0, wire.SSN(i), whole, 60_000))
+		modest.sendChunks(modest.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 	}
 	select {
 	case <-greedy.c.Done():
 	case <-deadlineCtx(t).Done():
 		t.Fatal("it does not go")
 	}
-	until(t, "a line about it", func() bool { return log.next(limitMemory) })
+	until(t, "a line about it", func() bool { return log.nextTellsOf(limitMemory) })
 	check.Equal(t, "associations that go", b.Stats().MemoryAborted, 1)
 	var short *assoc.MemoryError
 	_, _, err := greedy.c.ReadMsg(make([]byte, 1<<16))
@@ -680,7 +680,7 @@ func TestGreediestGoes(t *testing.T) {
 	check.That(t, n == 60_000 && err == nil, "who is within its share reads %d octets, %v", n, err)
 	// the second time modest, which has more than others by now, has gone
 	for port, refused := uint16(100), 0; refused < 2; port++ {
-		if b.attack(from, port) == nil {
+		if b.newAttacker(from, port) == nil {
 			refused++
 			until(t, "the address to be within its half", func() bool { return b.Memory().Used <= maxMemory/2+4096 })
 		}
@@ -689,24 +689,24 @@ func TestGreediestGoes(t *testing.T) {
 	until(t, "the reclaimer to be at rest, as which it stays", func() bool {
 		return !b.memory.reclaimer.isRunning.Swap(true)
 	})
-	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
+	for port := uint16(300); b.newAttacker(from, port) != nil; port++ { // again until there is no room
 	}
 	_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil)
 	check.That(t, errors.As(err, &short), "Dial to that address: %v", err)
-	check.That(t, b.attack(other, 1) != nil, "another address is refused")
+	check.That(t, b.newAttacker(other, 1) != nil, "another address is refused")
 }
 
 // An association that has ended holds what its program has not read, until it has; and if nobody
 // has the Conn any more, nothing.
 func TestWhatIsUnreadCountsOn(t *testing.T) {
-	b := besiege(t, 1<<20, nil)
+	b := newBesieged(t, 1<<20, nil)
 	for i, size := range []int{60_000, 100, 60_000} {
-		a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+		a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 		read := func(p []byte) (int, error) { n, _, err := a.c.ReadMsg(p); return n, err }
 		if i == 2 {
 			read = a.c.Stream(0).Read
 		}
-		a.send(a.data(0, 0, 0, whole, size), wire.AppendAbort(nil, false))
+		a.sendChunks(a.dataChunk(0, 0, 0, whole, size), wire.AppendAbort(nil, false))
 		<-a.c.Done()
 		check.That(t, b.Memory().Used >= int64(size), "%d octets are counted", b.Memory().Used)
 		n, err := read(make([]byte, 1<<16))
@@ -715,9 +715,9 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 			t.Errorf("%d octets are counted when all is read", n)
 		}
 	}
-	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	b.bufs, b.spare = nil, make([]byte, 64<<10)
-	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
+	a.sendChunks(a.dataChunk(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
 	a.c = nil
 	until(t, "the memory of a Conn that nobody has", func() bool {
@@ -727,11 +727,11 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 		return b.Memory().Used == b.memory.own.Drawn() && b.memory.own.Drawn() > 0 && len(b.memory.orphans) == 0
 	})
 	b.bufs = rawio.NewPool(64<<10, 4)
-	a = b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	a = b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	n := a.c.memory.account.FairShare()
 	check.That(t, n == 7<<16, "a share of %d octets, as if those were there", n)
 	// Others need it: its reader hears why, and its end is what it was.
-	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
+	a.sendChunks(a.dataChunk(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
 	b.memory.reclaimer.isRunning.Store(true)
 	var load account.Account

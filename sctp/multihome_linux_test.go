@@ -31,7 +31,7 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 				at := func(host byte) netip.Prefix {
 					return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(1 + k), 0, host}), 24)
 				}
-				testns.Veth(ns[0], ns[1], cable(k), 1500, at(1), at(2))
+				testns.Veth(ns[0], ns[1], cableName(k), 1500, at(1), at(2))
 				for i := range addrs {
 					addrs[i] = append(addrs[i], at(byte(1+i)).Addr())
 				}
@@ -48,15 +48,15 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 				})
 				defer (*to).Close()
 			}
-			c, s := p.connect(t, quick(addrs[0]), quick(addrs[1]))
-			await(t, c, EventPathUp, addrs[1][1])
+			c, s := p.connect(t, quickTimers(addrs[0]), quickTimers(addrs[1]))
+			awaitEvent(t, c, EventPathUp, addrs[1][1])
 			idle, _ := p.connect(t, &Config{Events: 64, LocalAddrs: addrs[0], HeartbeatInterval: time.Hour,
 				DisablePMTUD: true}, &Config{LocalAddrs: addrs[1], HeartbeatInterval: time.Hour})
-			await(t, idle, EventPathUp, addrs[1][1])
+			awaitEvent(t, idle, EventPathUp, addrs[1][1])
 			left := func() bool { return idle.Stats().PathsSuspected > 0 }
 			pull := func(k int, plug bool) {
 				ns[0].Do(func() error {
-					dev, err := netlink.LinkByName(cable(k))
+					dev, err := netlink.LinkByName(cableName(k))
 					if err != nil {
 						return err
 					}
@@ -83,12 +83,12 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 			steps := map[int]func(){
 				count / 5: func() {
 					pull(0, false)
-					await(t, c, EventPathPotentiallyFailed, addrs[1][0])
+					awaitEvent(t, c, EventPathPotentiallyFailed, addrs[1][0])
 					until(t, "the idle one leaves the path", left)
 				},
-				2 * count / 5: func() { pull(0, true); await(t, c, EventPathUp, addrs[1][0]) },
-				3 * count / 5: func() { pull(1, false); await(t, c, EventPathPotentiallyFailed, addrs[1][1]) },
-				4 * count / 5: func() { pull(1, true); await(t, c, EventPathUp, addrs[1][1]) },
+				2 * count / 5: func() { pull(0, true); awaitEvent(t, c, EventPathUp, addrs[1][0]) },
+				3 * count / 5: func() { pull(1, false); awaitEvent(t, c, EventPathPotentiallyFailed, addrs[1][1]) },
+				4 * count / 5: func() { pull(1, true); awaitEvent(t, c, EventPathUp, addrs[1][1]) },
 			}
 			msg := make([]byte, size)
 			for i := range uint32(count) {
@@ -111,4 +111,4 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 	}
 }
 
-func cable(k int) string { return fmt.Sprintf("cable%d", k) }
+func cableName(k int) string { return fmt.Sprintf("cable%d", k) }

@@ -56,15 +56,15 @@ func newHomesIn(t *testing.T, networks ...string) (p *pair, local, remote []neti
 	return p, local, remote, out
 }
 
-// quick has timers that a test can wait for.
-func quick(local []netip.Addr) *Config {
+// quickTimers has timers that a test can wait for.
+func quickTimers(local []netip.Addr) *Config {
 	return &Config{Events: 64, LocalAddrs: local, RTOInitial: 100 * time.Millisecond,
 		RTOMin: 100 * time.Millisecond, RTOMax: 400 * time.Millisecond, SackDelay: 10 * time.Millisecond,
 		HeartbeatInterval: 50 * time.Millisecond, DisablePMTUD: true}
 }
 
-// await reads events until one of that kind, for that path if it is valid.
-func await(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
+// awaitEvent reads events until one of that kind, for that path if it is valid.
+func awaitEvent(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
 	t.Helper()
 	ctx := deadlineCtx(t)
 	var seen []EventKind
@@ -88,8 +88,8 @@ func TestTransferSurvivesItsNetworks(t *testing.T) {
 
 func transferSurvives(t *testing.T, networks ...string) {
 	p, local, remote, out := newHomesIn(t, networks...)
-	c, s := p.connect(t, quick(local), quick(remote))
-	await(t, c, EventPathUp, remote[1]) // the server's second address is confirmed
+	c, s := p.connect(t, quickTimers(local), quickTimers(remote))
+	awaitEvent(t, c, EventPathUp, remote[1]) // the server's second address is confirmed
 	const count = 3000
 	sum := make(chan error, 1)
 	go func() {
@@ -104,10 +104,10 @@ func transferSurvives(t *testing.T, networks ...string) {
 		sum <- nil
 	}()
 	fail := map[int]func(){
-		500:  func() { out[0].Store(true); await(t, c, EventPathPotentiallyFailed, remote[0]) },
-		1000: func() { out[0].Store(false); await(t, c, EventPathUp, remote[0]) },
-		1500: func() { out[1].Store(true); await(t, c, EventPathPotentiallyFailed, remote[1]) },
-		2000: func() { out[1].Store(false); await(t, c, EventPathUp, remote[1]) },
+		500:  func() { out[0].Store(true); awaitEvent(t, c, EventPathPotentiallyFailed, remote[0]) },
+		1000: func() { out[0].Store(false); awaitEvent(t, c, EventPathUp, remote[0]) },
+		1500: func() { out[1].Store(true); awaitEvent(t, c, EventPathPotentiallyFailed, remote[1]) },
+		2000: func() { out[1].Store(false); awaitEvent(t, c, EventPathUp, remote[1]) },
 	}
 	for i := range count {
 		must.Do(c.WriteMsg(fmt.Appendf(nil, "message %d", i), SendInfo{}))(t)
@@ -129,9 +129,9 @@ func transferSurvives(t *testing.T, networks ...string) {
 
 func TestPathsOfAConn(t *testing.T) {
 	p, local, remote, _ := newHomes(t)
-	cfg := quick(local)
+	cfg := quickTimers(local)
 	cfg.RemoteAddrs = remote // the first again, which Dial names: once is enough
-	c, _ := p.connect(t, cfg, quick(remote))
+	c, _ := p.connect(t, cfg, quickTimers(remote))
 	for i, st := range c.Paths() { // req 9260-11.1-2, 9260-5.4-1: both are confirmed at once
 		check.That(t, st.State == assoc.PathActive && st.Primary == (i == 0) && st.Remote.Addr() == remote[i] &&
 			st.Local.Addr() == local[i], "%+v", st)
@@ -180,8 +180,8 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 	}
 }
 
-// expect wants the next event to be of that kind.
-func expect(t *testing.T, c *Conn, k EventKind) Event {
+// expectEvent wants the next event to be of that kind.
+func expectEvent(t *testing.T, c *Conn, k EventKind) Event {
 	t.Helper()
 	ev, err := c.NextEvent(deadlineCtx(t))
 	must.That(t, err == nil && ev.Kind == k, "event %v, %v, want %v", ev.Kind, err, k)
@@ -198,21 +198,21 @@ func eventsOfALife(t *testing.T, p *pair) {
 	client := &Config{Events: 8, EventKinds: AllEvents(), DisablePMTUD: true}
 	server := &Config{Events: 8, Adaptation: &layer, DisablePMTUD: true}
 	c, s := p.connect(t, client, server)
-	if ev := expect(t, c, EventUp); ev.Path != p.bAddr {
+	if ev := expectEvent(t, c, EventUp); ev.Path != p.bAddr {
 		t.Errorf("%+v", ev)
 	}
-	if ev := expect(t, c, EventAdaptation); ev.Adaptation != layer {
+	if ev := expectEvent(t, c, EventAdaptation); ev.Adaptation != layer {
 		t.Errorf("%+v", ev)
 	}
-	expect(t, s, EventUp) // the client announced none
+	expectEvent(t, s, EventUp) // the client announced none
 	must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
-	expect(t, c, EventSenderDry)
+	expectEvent(t, c, EventSenderDry)
 	go c.Close()
-	expect(t, s, EventPeerShutdown)
-	if ev := expect(t, s, EventDown); !errors.Is(ev.Err, assoc.ErrShutdown) {
+	expectEvent(t, s, EventPeerShutdown)
+	if ev := expectEvent(t, s, EventDown); !errors.Is(ev.Err, assoc.ErrShutdown) {
 		t.Errorf("%+v", ev)
 	}
-	expect(t, c, EventDown)
+	expectEvent(t, c, EventDown)
 	_, err := s.NextEvent(context.Background())
 	check.That(t, err == io.EOF, "after the last: %v", err)
 }
@@ -222,7 +222,7 @@ func TestEventsAreBounded(t *testing.T) {
 	c, s := p.connect(t, &Config{Events: 3, EventKinds: AllEvents(), DisablePMTUD: true}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	expect(t, c, EventUp)
+	expectEvent(t, c, EventUp)
 	check.Fails(c.NextEvent(ctx))(t, "with nothing to report", context.Canceled)
 	cause := func(n int) {
 		for range n {
@@ -233,7 +233,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	told := func(want int, kind EventKind) {
 		t.Helper()
-		check.Equal(t, "events lost", expect(t, c, kind).Lost, want)
+		check.Equal(t, "events lost", expectEvent(t, c, kind).Lost, want)
 	}
 	cause(10)
 	told(0, EventPrimary)
@@ -255,15 +255,15 @@ func TestDryIsToldOnce(t *testing.T) {
 	c, s := p.connect(t, &Config{Events: 3, EventKinds: AllEvents(), DisablePMTUD: true}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	expect(t, c, EventUp)
+	expectEvent(t, c, EventUp)
 	for range 2 {
 		for range 10 {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{SackNow: true}))(t)
-			skim(t, s)
+			readOne(t, s)
 			for c.Stats().Outstanding > 0 { // each look serves the association
 			}
 		}
-		expect(t, c, EventSenderDry)
+		expectEvent(t, c, EventSenderDry)
 		check.Fails(c.NextEvent(ctx))(t, "with nothing more to report", context.Canceled)
 	}
 	check.Equal(t, "events lost", p.a.Stats().EventsLost, 0)
@@ -271,13 +271,13 @@ func TestDryIsToldOnce(t *testing.T) {
 
 func TestFailedMessagesComeBack(t *testing.T) {
 	p, local, remote, out := newHomes(t)
-	cfg := quick(local)
+	cfg := quickTimers(local)
 	cfg.AssocMaxRetrans, cfg.EventKinds = 2, AllEvents()
-	c, _ := p.connect(t, cfg, quick(remote))
-	expect(t, c, EventUp)
-	await(t, c, EventPathUp, remote[1])
+	c, _ := p.connect(t, cfg, quickTimers(remote))
+	expectEvent(t, c, EventUp)
+	awaitEvent(t, c, EventPathUp, remote[1])
 	must.Do(c.WriteMsg([]byte("arrives"), SendInfo{}))(t)
-	await(t, c, EventSenderDry, netip.Addr{})
+	awaitEvent(t, c, EventSenderDry, netip.Addr{})
 	out[0].Store(true)
 	out[1].Store(true)
 	const count = 40
@@ -287,7 +287,7 @@ func TestFailedMessagesComeBack(t *testing.T) {
 	}
 	unsent := 0
 	for i := range count { // req 9260-11.1-10, 9260-8.1-4, 9260-11.2-1: oldest first, sent ones too
-		ev := await(t, c, EventSendFailed, netip.Addr{})
+		ev := awaitEvent(t, c, EventSendFailed, netip.Addr{})
 		must.That(t, bytes.Equal(ev.Message, message(i)) &&
 			ev.Info == (SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}),
 			"message %d: %d octets, %+v", i, len(ev.Message), ev.Info)
@@ -298,7 +298,7 @@ func TestFailedMessagesComeBack(t *testing.T) {
 		}
 	}
 	check.That(t, unsent != 0 && unsent != count, "%d of %d were never transmitted", unsent, count)
-	ev := await(t, c, EventDown, netip.Addr{})
+	ev := awaitEvent(t, c, EventDown, netip.Addr{})
 	check.That(t, errors.Is(ev.Err, assoc.ErrTimeout), "%+v", ev)
 }
 
@@ -322,7 +322,7 @@ func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempa
 // in the send buffer comes back.
 func TestSendBufferAfterARestart(t *testing.T) {
 	clients, b, server := newReborn(t)
-	cfg := quick(nil)
+	cfg := quickTimers(nil)
 	cfg.SendBuffer, cfg.Events = 8000, 16
 	l := must.Get(b.Listen(7, cfg))(t)
 	ctx := deadlineCtx(t)
@@ -330,7 +330,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	client := &Config{LocalPort: 5555}
 	must.Do(clients[0].Dial(ctx, to, client))(t)
 	s := must.Get(l.Accept(ctx))(t)
-	expect(t, s, EventUp)
+	expectEvent(t, s, EventUp)
 	server.Life.Store(mempair.Dead) // the host crashes: nobody acknowledges these
 	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
 	for i := range 8 {
@@ -345,12 +345,12 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	server.Life.Store(1)
 	c := must.Get(clients[1].Dial(ctx, to, client))(t)
 	for i := range 8 {
-		ev := await(t, s, EventSendFailed, netip.Addr{})
+		ev := awaitEvent(t, s, EventSendFailed, netip.Addr{})
 		// req 9260-5.2.4-7
 		must.That(t, bytes.Equal(ev.Message, message(i)) && ev.Kind == EventSendFailed, "message %d: % x", i,
 			ev.Message[:4])
 	}
-	expect(t, s, EventRestart)
+	expectEvent(t, s, EventRestart)
 	buf := make([]byte, 2000)
 	n, _, err := c.ReadMsg(buf)
 	check.That(t, err == nil && bytes.Equal(buf[:n], message(9)) && <-waits == nil,
@@ -411,9 +411,9 @@ func TestDialByTheFamilyThatAnswers(t *testing.T) {
 				s := must.Get(l.Accept(t.Context()))(t)
 				defer s.Abort("")
 				must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-				skim(t, s)
+				readOne(t, s)
 				must.Do(s.WriteMsg([]byte("x"), SendInfo{}))(t)
-				skim(t, c)
+				readOne(t, c)
 				check.Equal(t, "the peer's address", c.RemoteAddr().(Addr).Addr(), remote[1-row.dead])
 				out[row.dead].Store(false)
 				time.Sleep(time.Minute) // of virtual time
@@ -426,7 +426,7 @@ func TestDialByTheFamilyThatAnswers(t *testing.T) {
 						"%+v", x)
 				}
 				check.Equal(t, "paths", len(c.Paths()), paths)
-				check.That(t, s.Err() == nil && c.Err() == nil && l.acceptQueue.waits() == 0,
+				check.That(t, s.Err() == nil && c.Err() == nil && l.acceptQueue.readyCount() == 0,
 					"ended by %v and %v, or there are two", c.Err(), s.Err())
 			})
 		})

@@ -54,7 +54,7 @@ func TestStreamConnOverTheHostsNetwork(t *testing.T) {
 			defer p.b.Close()
 			defer p.a.Close()
 			if name != "udp" { // which needs none
-				nettest.TestConn(t, p.pipes(t, nil))
+				nettest.TestConn(t, p.makePipes(t, nil))
 			}
 			_, err := p.a.Dial(deadlineCtx(t), netip.MustParseAddrPort("192.0.2.1:7"), nil)
 			if name == "tun" { // the host in front of it is a router, and answers by ICMP

@@ -22,8 +22,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// pipes makes associations of two transports, as streams of octets.
-func (p *pair) pipes(t testing.TB, cfg *Config) nettest.MakePipe {
+// makePipes makes associations of two transports, as streams of octets.
+func (p *pair) makePipes(t testing.TB, cfg *Config) nettest.MakePipe {
 	l := must.Get(p.b.Listen(0, nil))(t)
 	return func() (c1, c2 net.Conn, stop func(), err error) {
 		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), cfg)
@@ -39,7 +39,7 @@ func (p *pair) pipes(t testing.TB, cfg *Config) nettest.MakePipe {
 }
 
 func TestStreamConnIsANetConn(t *testing.T) {
-	t.Run("mem", func(t *testing.T) { nettest.TestConn(t, newPair(t).pipes(t, nil)) })
+	t.Run("mem", func(t *testing.T) { nettest.TestConn(t, newPair(t).makePipes(t, nil)) })
 	t.Run("udp", func(t *testing.T) {
 		p := &pair{bAddr: netip.MustParseAddr("127.0.0.1")}
 		var cfg Config
@@ -49,7 +49,7 @@ func TestStreamConnIsANetConn(t *testing.T) {
 			defer (*to).Close()
 			cfg.EncapPort = link.Port()
 		}
-		nettest.TestConn(t, p.pipes(t, &cfg))
+		nettest.TestConn(t, p.makePipes(t, &cfg))
 	})
 }
 
@@ -102,7 +102,7 @@ func TestCloseOfAStreamEndsItsCalls(t *testing.T) {
 				return err
 			}
 		}
-		reads := func(s *Stream) func() error { return func() error { return second(s.Read(make([]byte, 9))) } }
+		reads := func(s *Stream) func() error { return func() error { return secondOf(s.Read(make([]byte, 9))) } }
 		list := []<-chan error{waits(t, reads(a)), waits(t, reads(a)), waits(t, fill(a))}
 		stays := []<-chan error{waits(t, reads(other)), waits(t, fill(other))}
 		must.OK(t, a.Close())
@@ -113,8 +113,8 @@ func TestCloseOfAStreamEndsItsCalls(t *testing.T) {
 			name string
 			call func() error
 		}{
-			{"Read", reads(a)}, {"Write", fill(a)}, {"an empty Read", func() error { return second(a.Read(nil)) }},
-			{"an empty Write", func() error { return second(a.Write(nil)) }},
+			{"Read", reads(a)}, {"Write", fill(a)}, {"an empty Read", func() error { return secondOf(a.Read(nil)) }},
+			{"an empty Write", func() error { return secondOf(a.Write(nil)) }},
 			{"SetDeadline", func() error { return a.SetDeadline(time.Time{}) }},
 			{"SetReadDeadline", func() error { return a.SetReadDeadline(past) }},
 			{"SetWriteDeadline", func() error { return a.SetWriteDeadline(past) }},
@@ -153,7 +153,7 @@ var tcp = stack{
 	func(c net.Conn) { c.(*net.TCPConn).SetLinger(0); c.Close() },
 }
 
-func (p *pair) stack() stack {
+func (p *pair) netStack() stack {
 	return stack{
 		func(port int) (net.Listener, error) {
 			l, err := p.b.Listen(uint16(port), nil)
@@ -177,7 +177,7 @@ var past = time.Unix(1, 0)
 
 // What goes wrong has the same name as in package net, over TCP.
 func TestErrorsAreThoseOfPackageNet(t *testing.T) {
-	read := func(c net.Conn) error { return second(c.Read(make([]byte, 1))) }
+	read := func(c net.Conn) error { return secondOf(c.Read(make([]byte, 1))) }
 	writeOn := func(c net.Conn) (err error) {
 		for err == nil {
 			_, err = c.Write([]byte{1})
@@ -201,10 +201,10 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 			defer l.Close()
 			ctx, cancel := end(context.Background())
 			cancel()
-			return second(s.dial(ctx, l.Addr()))
+			return secondOf(s.dial(ctx, l.Addr()))
 		}
 	}
-	sctp := newPair(t).stack()
+	sctp := newPair(t).netStack()
 	for _, row := range []struct {
 		name string
 		do   func(*testing.T, stack) error
@@ -212,19 +212,19 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		{"nobody listens", func(t *testing.T, s stack) error {
 			l := must.Get(s.listen(0))(t)
 			l.Close()
-			return second(s.dial(deadlineCtx(t), l.Addr()))
+			return secondOf(s.dial(deadlineCtx(t), l.Addr()))
 		}},
 		{"two listen", func(t *testing.T, s stack) error {
 			l := must.Get(s.listen(0))(t)
 			defer l.Close()
 			_, port, _ := strings.Cut(l.Addr().String(), ":")
 			n, _ := net.LookupPort("tcp", port)
-			return second(s.listen(n))
+			return secondOf(s.listen(n))
 		}},
 		{"accept after close", func(t *testing.T, s stack) error {
 			l := must.Get(s.listen(0))(t)
 			l.Close()
-			return second(l.Accept())
+			return secondOf(l.Accept())
 		}},
 		{"dial, canceled", ended(context.WithCancel)},
 		{"dial, too late", ended(func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -241,7 +241,7 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		})},
 		{"read after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return read(c) })},
 		{"read after close, and too late", pair(func(c, d net.Conn, s stack) error { c.SetReadDeadline(past); c.Close(); return read(c) })},
-		{"empty read after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return second(c.Read(nil)) })},
+		{"empty read after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return secondOf(c.Read(nil)) })},
 		{"write after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return writeOn(c) })},
 		{"close after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.Close() })},
 		{"deadline after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.SetDeadline(past) })},
@@ -264,7 +264,7 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_, err := tr.Dial(ended, to, nil)
-		check.That(t, errors.Is(err, context.Canceled) && link.sent(to) == nil,
+		check.That(t, errors.Is(err, context.Canceled) && link.takeSent(to) == nil,
 			"a Dial that nobody waits for: %v, and something was sent", err)
 		_, err = tr.Dial(deadlineCtx(t), to, &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond,
 			MaxInitRetrans: 1})
@@ -281,7 +281,7 @@ func TestDialTakesTheAddressThatThereIsAWayTo(t *testing.T) {
 	must.Do(l.Accept(deadlineCtx(t)))(t)
 }
 
-func second[T any](_ T, err error) error { return err }
+func secondOf[T any](_ T, err error) error { return err }
 
 // sameError compares an error to one of package net.
 func sameError(t *testing.T, got, want error) {
@@ -318,7 +318,7 @@ func TestMessageConn(t *testing.T) {
 			}
 			return nil
 		}, 100, 3, nil},
-		{"an empty buffer takes nothing", []int{3}, func(c, s *MessageConn) error { return second(s.Read(nil)) }, 100, 3, nil},
+		{"an empty buffer takes nothing", []int{3}, func(c, s *MessageConn) error { return secondOf(s.Read(nil)) }, 100, 3, nil},
 		{"nor of one without an order", nil, func(c, s *MessageConn) error {
 			for _, n := range []int{20_000, 3} {
 				c.Association().WriteMsg(make([]byte, n), SendInfo{Unordered: true})
@@ -341,7 +341,7 @@ func TestMessageConn(t *testing.T) {
 			defer s.Association().Abort("")
 			defer a.Abort("")
 			for i, n := range row.send {
-				must.Do(c.Write(pattern(i, n)))(t)
+				must.Do(c.Write(patternOf(i, n)))(t)
 			}
 			if row.do != nil {
 				must.OK(t, row.do(c, s))

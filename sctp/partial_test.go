@@ -21,7 +21,7 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 		go func() {
 			for i := range count {
 				size := []int{long, long, 1000}[stream]
-				_, err := c.WriteMsg(pattern(i, size),
+				_, err := c.WriteMsg(patternOf(i, size),
 					SendInfo{Stream: stream, PPID: uint32(i), Unordered: stream == 1})
 				check.That(t, err == nil, "write: %v", err)
 			}
@@ -37,7 +37,7 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 			// req 9260-6.9-7, 9260-11.1-7: the partial flag
 			if more = info.More; more {
 				pieces++
-			} else if want := pattern(int(info.PPID), len(msg)); info.Size != len(msg) || !bytes.Equal(msg, want) {
+			} else if want := patternOf(int(info.PPID), len(msg)); info.Size != len(msg) || !bytes.Equal(msg, want) {
 				t.Fatalf("stream %d, message %d: %d octets differ, %+v", info.Stream, info.PPID, len(msg), info)
 			}
 			check.That(t, !more || info.Size == 0, "a size of %d, of a message whose end is not known", info.Size)
@@ -93,7 +93,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			a, b, links := apiPair(t)
-			c, s := associate(t, a, b, fixed, small)
+			c, s := connectTransports(t, a, b, fixed, small)
 			defer s.Close()
 			begin(t, c)
 			buf := make([]byte, 10)

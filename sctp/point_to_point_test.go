@@ -40,7 +40,7 @@ func newCarried(t *testing.T, cfgs ...*netconn.Config) *carried {
 	c := &carried{t: t}
 	c.conns[0], c.conns[1] = connpipe.New()
 	for i, conn := range c.conns {
-		c.lose(i, func([]byte) bool { return false })
+		c.losePackets(i, func([]byte) bool { return false })
 		var cfg *netconn.Config
 		if len(cfgs) > 0 {
 			cfg = cfgs[i%len(cfgs)]
@@ -51,8 +51,8 @@ func newCarried(t *testing.T, cfgs ...*netconn.Config) *carried {
 	return c
 }
 
-// lose says which packets of one end do not arrive. The others take a while.
-func (c *carried) lose(end int, lost func(p []byte) bool) {
+// losePackets says which packets of one end do not arrive. The others take a while.
+func (c *carried) losePackets(end int, lost func(p []byte) bool) {
 	other := c.conns[1-end]
 	c.conns[end].Filter(func(p []byte) bool {
 		if !lost(p) {
@@ -66,16 +66,16 @@ func (c *carried) lose(end int, lost func(p []byte) bool) {
 // peerToPeer is what both ends open with: the port is 5000 on either side.
 var peerToPeer = &Config{LocalPort: 5000, HeartbeatInterval: -1}
 
-// open has one end open.
-func (c *carried) open(end int, cfg *Config) (*Conn, error) {
+// openEnd has one end open.
+func (c *carried) openEnd(end int, cfg *Config) (*Conn, error) {
 	return c.ends[end].Dial(deadlineCtx(c.t), netip.AddrPortFrom(netconn.PeerAddr, 5000), cfg)
 }
 
-// both has both ends open at once.
-func (c *carried) both(cfg *Config) (conns [2]*Conn) {
+// openBoth has both ends open at once.
+func (c *carried) openBoth(cfg *Config) (conns [2]*Conn) {
 	var all sync.WaitGroup
 	for i := range conns {
-		all.Go(func() { conns[i] = must.Get(c.open(i, cfg))(c.t) })
+		all.Go(func() { conns[i] = must.Get(c.openEnd(i, cfg))(c.t) })
 	}
 	all.Wait()
 	return conns
@@ -112,7 +112,7 @@ func TestBothEndsOpen(t *testing.T) {
 				for i := range conns {
 					all.Go(func() {
 						time.Sleep(row.waits[i])
-						conns[i] = must.Get(c.open(i, peerToPeer))(t)
+						conns[i] = must.Get(c.openEnd(i, peerToPeer))(t)
 					})
 				}
 				all.Wait()
@@ -149,7 +149,8 @@ func TestListenerOverAConnection(t *testing.T) {
 			s := must.Get(l.Accept(deadlineCtx(t)))(t)
 			buf := make([]byte, 10)
 			n, _, err := s.ReadMsg(buf)
-			check.That(t, n == 1 && buf[0] == byte(port) && err == nil, "port %d: %d octets, %d, %v", port, n, buf[0], err)
+			check.That(t, n == 1 && buf[0] == byte(port) && err == nil, "port %d: %d octets, %d, %v", port, n, buf[0],
+				err)
 		}
 		all.Wait()
 	})
@@ -164,7 +165,7 @@ func TestNoAddressesOverAConnection(t *testing.T) {
 			var mu sync.Mutex
 			seen := make(map[wire.ChunkType]int)
 			for end := range c.conns {
-				c.lose(end, func(p []byte) bool {
+				c.losePackets(end, func(p []byte) bool {
 					cs := wire.Packet(p).Chunks()
 					ch, _ := cs.Next()
 					if typ := ch.Type(); typ == wire.ChunkInit || typ == wire.ChunkInitAck {
@@ -187,9 +188,9 @@ func TestNoAddressesOverAConnection(t *testing.T) {
 			cfg.LocalAddrs = []netip.Addr{netconn.LocalAddr}
 			if listens {
 				must.Get(c.ends[1].Listen(5000, &cfg))(t)
-				must.Get(c.open(0, &cfg))(t)
+				must.Get(c.openEnd(0, &cfg))(t)
 			} else {
-				c.both(&cfg)
+				c.openBoth(&cfg)
 			}
 			check.That(t, seen[wire.ChunkInit] > 0 && seen[wire.ChunkInitAck] > 0, "seen: %v", seen)
 		})
@@ -202,7 +203,7 @@ func TestNoECNOverAConnection(t *testing.T) {
 		// req 8261-5-7
 		c := newCarried(t)
 		inits := 0
-		c.lose(0, func(p []byte) bool {
+		c.losePackets(0, func(p []byte) bool {
 			cs := wire.Packet(p).Chunks()
 			if ch, _ := cs.Next(); ch.Type() == wire.ChunkInit {
 				inits++
@@ -214,7 +215,7 @@ func TestNoECNOverAConnection(t *testing.T) {
 			}
 			return false
 		})
-		c.both(peerToPeer)
+		c.openBoth(peerToPeer)
 		check.Equal(t, "INITs", inits, 1)
 	})
 }
@@ -235,7 +236,7 @@ func TestAddressesOfThePeerAreIgnoredOverAConnection(t *testing.T) {
 			return false
 		})
 		l := must.Get(c.ends[1].Listen(5000, nil))(t)
-		must.Get(c.open(0, peerToPeer))(t)
+		must.Get(c.openEnd(0, peerToPeer))(t)
 		s := must.Get(l.Accept(deadlineCtx(t)))(t)
 		paths := s.Paths()
 		check.That(t, len(paths) == 1 && paths[0].Remote.Addr() == netconn.PeerAddr, "paths: %+v", paths)
@@ -263,8 +264,8 @@ func TestPathMaxRetransOverAConnection(t *testing.T) {
 		cfg := *peerToPeer
 		cfg.RTOMin, cfg.RTOInitial, cfg.RTOMax = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
 		cfg.Events = 8
-		conns := c.both(&cfg)
-		c.lose(0, func([]byte) bool { return true })
+		conns := c.openBoth(&cfg)
+		c.losePackets(0, func([]byte) bool { return true })
 		must.Do(conns[0].WriteMsg([]byte("x"), SendInfo{}))(t)
 		var goneAt time.Time
 		for ev := (Event{}); ev.Kind != EventDown; {
@@ -301,7 +302,7 @@ func TestMTUOverAConnection(t *testing.T) {
 				// req 8261-5-5, 8261-6.2-1
 				c := newCarried(t, &row.cfg)
 				var longest, longestData, probes int
-				c.lose(0, func(p []byte) bool {
+				c.losePackets(0, func(p []byte) bool {
 					longest = max(longest, len(p))
 					types := chunkTypes(p)
 					switch {
@@ -312,7 +313,7 @@ func TestMTUOverAConnection(t *testing.T) {
 					}
 					return len(p) > row.passes
 				})
-				conns := c.both(peerToPeer)
+				conns := c.openBoth(peerToPeer)
 				time.Sleep(10 * time.Minute)
 				go conns[0].WriteMsg(make([]byte, 200_000), SendInfo{})
 				must.OK(t, readFull(conns[1], 200_000))
@@ -343,7 +344,7 @@ func TestBlackHoleOverAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// req 8261-4-1, 8261-6.1-7
 		c := newCarried(t, &netconn.Config{DontFragment: true})
-		conns := c.both(peerToPeer)
+		conns := c.openBoth(peerToPeer)
 		time.Sleep(time.Minute)
 		must.Equal(t, "octets of a packet", conns[0].Paths()[0].MaxPacket, 1400)
 		go func() {
@@ -354,7 +355,7 @@ func TestBlackHoleOverAConnection(t *testing.T) {
 		must.OK(t, readFull(conns[1], 128<<10))
 		var passes atomic.Int64
 		passes.Store(1203) // 1280 less what IPv6, UDP and DTLS take
-		c.lose(0, func(p []byte) bool { return len(p) > int(passes.Load()) })
+		c.losePackets(0, func(p []byte) bool { return len(p) > int(passes.Load()) })
 		began := time.Now()
 		must.OK(t, readFull(conns[1], 2<<20-128<<10))
 		check.That(t, time.Since(began) < 10*time.Second, "it takes %v", time.Since(began))
@@ -369,9 +370,9 @@ func TestBlackHoleOverAConnection(t *testing.T) {
 func TestShortPacketsHideNoBlackHole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCarried(t, &netconn.Config{DontFragment: true})
-		conns := c.both(peerToPeer)
+		conns := c.openBoth(peerToPeer)
 		time.Sleep(time.Minute)
-		c.lose(0, func(p []byte) bool { return len(p) > 1203 })
+		c.losePackets(0, func(p []byte) bool { return len(p) > 1203 })
 		const messages = 40
 		began := time.Now()
 		for range messages {
@@ -393,12 +394,12 @@ func TestBlackHoleBelowTheSafeLength(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			// req 8261-4-1, 8261-6.1-7
 			c := newCarried(t, &netconn.Config{DontFragment: df})
-			conns := c.both(peerToPeer)
+			conns := c.openBoth(peerToPeer)
 			time.Sleep(time.Minute)
 			before := conns[0].Paths()[0].MaxPacket
 			var passes atomic.Int64
 			passes.Store(1000)
-			c.lose(0, func(p []byte) bool { return len(p) > int(passes.Load()) })
+			c.losePackets(0, func(p []byte) bool { return len(p) > int(passes.Load()) })
 			must.Do(conns[0].WriteMsg(make([]byte, 4000), SendInfo{}))(t)
 			time.Sleep(10 * time.Second)
 			must.Equal(t, "octets of a packet", conns[0].Paths()[0].MaxPacket, 512)
@@ -427,7 +428,7 @@ func TestEndOfAConnectionEndsTheAssociation(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCarried(t)
-				conns := c.both(peerToPeer)
+				conns := c.openBoth(peerToPeer)
 				time.Sleep(time.Second)
 				read := make(chan error)
 				go func() { read <- readFull(conns[0], 1) }()
@@ -448,7 +449,7 @@ func TestEndOfAConnectionEndsTheAssociation(t *testing.T) {
 func TestConnectionThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCarried(t)
-		conns := c.both(peerToPeer)
+		conns := c.openBoth(peerToPeer)
 		c.conns[0].Block(true)
 		began := time.Now()
 		conns[0].SetWriteDeadline(began.Add(time.Second))

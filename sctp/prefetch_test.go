@@ -84,7 +84,7 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 			go func() {
 				dialed <- must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), quiet))(t)
 			}()
-			for l.waits() == 0 {
+			for l.readyCount() == 0 {
 				comes(1)
 			}
 			near[i], far[i] = <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)

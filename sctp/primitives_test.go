@@ -37,8 +37,8 @@ func apiPair(t *testing.T) (a, b *Transport, links [2]*mempair.LossyLink) {
 	return a, b, links
 }
 
-// associate dials from a to a listener on b.
-func associate(t *testing.T, a, b *Transport, client, server *Config) (c, s *Conn) {
+// connectTransports dials from a to a listener on b.
+func connectTransports(t *testing.T, a, b *Transport, client, server *Config) (c, s *Conn) {
 	t.Helper()
 	l := must.Get(b.Listen(0, server))(t)
 	c = must.Get(a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), client))(t)
@@ -46,8 +46,8 @@ func associate(t *testing.T, a, b *Transport, client, server *Config) (c, s *Con
 	return c, s
 }
 
-// next returns the next event of the kind, passing over others.
-func next(t *testing.T, c *Conn, kind EventKind) Event {
+// nextOfKind returns the next event of the kind, passing over others.
+func nextOfKind(t *testing.T, c *Conn, kind EventKind) Event {
 	t.Helper()
 	for {
 		ev, err := c.NextEvent(deadlineCtx(t))
@@ -61,7 +61,7 @@ func next(t *testing.T, c *Conn, kind EventKind) Event {
 func TestInitializePrimitive(t *testing.T) {
 	// req 9260-11.1-1
 	a, b, _ := apiPair(t)
-	c, s := associate(t, a, b, &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}, nil)
+	c, s := connectTransports(t, a, b, &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}, nil)
 	got := s.RemoteAddr().String()
 	check.That(t, got == "10.0.0.1:4711" && c.LocalAddr().String() == got, "the peer sees %s, the own address is %v",
 		got, c.LocalAddr())
@@ -101,7 +101,7 @@ func TestInitializePrimitive(t *testing.T) {
 func TestAssociatePrimitive(t *testing.T) {
 	// req 9260-11.1-2
 	a, b, _ := apiPair(t)
-	c, s := associate(t, a, b, &Config{RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, OutStreams: 7}, nil)
+	c, s := connectTransports(t, a, b, &Config{RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, OutStreams: 7}, nil)
 	n, m := c.Stats().OutStreams, s.Stats().InStreams
 	check.That(t, n == 7 && m == 7, "%d outbound streams, %d inbound at the peer, want 7", n, m)
 	var has [2]bool
@@ -118,7 +118,7 @@ func TestAssociatePrimitive(t *testing.T) {
 func TestReceivePrimitive(t *testing.T) {
 	// req 9260-11.1-7
 	a, b, _ := apiPair(t)
-	c, s := associate(t, a, b, nil, nil)
+	c, s := connectTransports(t, a, b, nil, nil)
 	for range 3 {
 		must.Do(c.WriteMsg([]byte("0123456789"), SendInfo{Stream: 5, PPID: 77}))(t)
 	}
@@ -140,9 +140,9 @@ func TestReceivePrimitive(t *testing.T) {
 func TestStatusPrimitive(t *testing.T) {
 	// req 9260-11.1-8
 	a, b, links := apiPair(t)
-	c, s := associate(t, a, b, &Config{Events: 10, EventKinds: AllEvents()}, &Config{RecvBuffer: 40_000})
+	c, s := connectTransports(t, a, b, &Config{Events: 10, EventKinds: AllEvents()}, &Config{RecvBuffer: 40_000})
 	must.Do(c.WriteMsg(make([]byte, 10_000), SendInfo{}))(t)
-	next(t, c, EventSenderDry)
+	nextOfKind(t, c, EventSenderDry)
 	st := c.Stats()
 	check.That(t, st.State == assoc.Established && st.OutStreams == 10 && st.PeerWindow == 30_000 &&
 		st.Unacked == 0 && st.Outstanding == 0 && st.Queued == 0, "%+v", st)
@@ -163,7 +163,7 @@ func TestStatusPrimitive(t *testing.T) {
 func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 	// req 9260-11.1-9
 	a, b, links := apiPair(t)
-	c, _ := associate(t, a, b, &Config{Events: 10, PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond,
+	c, _ := connectTransports(t, a, b, &Config{Events: 10, PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond,
 		RTOMin: 10 * time.Millisecond, RTOMax: 50 * time.Millisecond,
 		HeartbeatInterval: -1, PotentiallyFailedMaxRetrans: 1}, nil)
 	peer := addrsB[0].Addr()
@@ -173,7 +173,7 @@ func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 		c.Stats().HeartbeatsOut-before)
 	links[0].Lose.Store(true)
 	check.OK(t, c.SetHeartbeat(peer, time.Millisecond))
-	check.Equal(t, "which path is down", next(t, c, EventPathDown).Path, peer)
+	check.Equal(t, "which path is down", nextOfKind(t, c, EventPathDown).Path, peer)
 	stranger := netip.MustParseAddr("192.0.2.9")
 	for i, err := range []error{c.RequestHeartbeat(stranger), c.SetHeartbeat(stranger, time.Second),
 		c.SetPrimary(stranger)} {
@@ -184,9 +184,9 @@ func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 func TestNotifications(t *testing.T) {
 	t.Run("COMMUNICATION UP, DATA ARRIVE, SHUTDOWN COMPLETE", func(t *testing.T) {
 		a, b, _ := apiPair(t)
-		c, s := associate(t, a, b, &Config{Events: 10}, &Config{Events: 10})
+		c, s := connectTransports(t, a, b, &Config{Events: 10}, &Config{Events: 10})
 		for _, x := range []*Conn{c, s} {
-			ev := next(t, x, EventUp)
+			ev := nextOfKind(t, x, EventUp)
 			st, paths := x.Stats(), x.Paths()
 			check.That(t, ev.Path == paths[st.Primary].Remote.Addr() && st.OutStreams == 10 && st.InStreams == 10,
 				"up with %v, %d and %d streams", ev.Path, st.OutStreams, st.InStreams) // req 9260-11.2-2
@@ -200,27 +200,27 @@ func TestNotifications(t *testing.T) {
 		must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
 		check.Equal(t, "what arrived", <-arrived, "hello")
 		c.Close()
-		next(t, s, EventPeerShutdown)
+		nextOfKind(t, s, EventPeerShutdown)
 		for _, x := range []*Conn{c, s} {
-			check.Equal(t, "ended by", next(t, x, EventDown).Err, assoc.ErrShutdown) // req 9260-11.2-1
+			check.Equal(t, "ended by", nextOfKind(t, x, EventDown).Err, assoc.ErrShutdown) // req 9260-11.2-1
 			_, err := x.NextEvent(deadlineCtx(t))
 			check.That(t, err == io.EOF, "after the last event: %v", err)
 		}
 	})
 	t.Run("SEND FAILURE gives the messages back", func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, _ := associate(t, a, b, &Config{Events: 10}, &Config{RecvBuffer: 3000})
+		c, _ := connectTransports(t, a, b, &Config{Events: 10}, &Config{RecvBuffer: 3000})
 		links[0].Lose.Store(true)
-		sent, unsent := pattern(1, 2000), pattern(2, 2000) // the second does not fit the peer's window
+		sent, unsent := patternOf(1, 2000), patternOf(2, 2000) // the second does not fit the peer's window
 		for i, m := range [][]byte{sent, unsent} {
 			must.Do(c.WriteMsg(m, SendInfo{Stream: uint16(i), PPID: 9}))(t)
 		}
 		c.Abort("gone")
 		// req 9260-11.1-10, 9260-11.2-1
-		ev := next(t, c, EventSendFailed)
+		ev := nextOfKind(t, c, EventSendFailed)
 		check.That(t, !ev.Unsent && bytes.Equal(ev.Message, sent) && ev.Info.Stream == 0 && ev.Info.PPID == 9,
 			"first message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
-		ev = next(t, c, EventSendFailed)
+		ev = nextOfKind(t, c, EventSendFailed)
 		check.That(t, bytes.Equal(ev.Message, unsent) && ev.Info.Stream == 1,
 			"second message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
 	})
@@ -228,13 +228,13 @@ func TestNotifications(t *testing.T) {
 		// req 9260-11.2-3
 		a, b, links := apiPair(t)
 		cfg := &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}
-		c, s := associate(t, a, b, cfg, &Config{Events: 10})
+		c, s := connectTransports(t, a, b, cfg, &Config{Events: 10})
 		links[0].Chunk.Store(int32(wire.ChunkAbort))
 		c.Abort("the peer does not hear of it")
 		<-c.Done()
 		to := netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port()))
 		c = must.Get(a.Dial(deadlineCtx(t), to, cfg))(t)
-		check.Equal(t, "who restarted", next(t, s, EventRestart).Path, addrsA[0].Addr())
+		check.Equal(t, "who restarted", nextOfKind(t, s, EventRestart).Path, addrsA[0].Addr())
 		core, _ := s.lock()
 		tag := core.LocalTag()
 		s.unlock()
@@ -243,13 +243,13 @@ func TestNotifications(t *testing.T) {
 		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 		must.Do(links[0].WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: addrsA[0], Remote: addrsB[0]}}))(t)
 		var peer *assoc.PeerError
-		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) ||
+		if ev := nextOfKind(t, s, EventPeerError); !errors.As(ev.Err, &peer) ||
 			peer.Causes[0].Code != wire.CauseInvalidStream {
 			t.Errorf("error %v", ev.Err)
 		}
 		links[0].Chunk.Store(0)
 		c.Abort("the reason")
-		ev := next(t, s, EventDown)
+		ev := nextOfKind(t, s, EventDown)
 		var abort *assoc.AbortError
 		check.That(t, errors.As(ev.Err, &abort) && abort.ByPeer && string(abort.Reason()) == "the reason",
 			"ended by %v", ev.Err)
@@ -260,7 +260,7 @@ func TestNothingIsKeptOfAClosedAssociation(t *testing.T) {
 	// req 9260-14-1
 	a, b, _ := apiPair(t)
 	for i := range 4 {
-		c, s := associate(t, a, b, nil, nil)
+		c, s := connectTransports(t, a, b, nil, nil)
 		if i%2 == 0 {
 			c.Close()
 		} else {

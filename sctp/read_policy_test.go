@@ -38,7 +38,8 @@ func TestProgramsSeeNothingOfTheReadPolicy(t *testing.T) {
 			t.Run(policy.name+": "+tt.name, func(t *testing.T) {
 				la, lb := mempair.New(t, mem.Options{MTU: 1500})
 				p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-				p.a, p.b = must.Get(newTransport(la, nil, policy.simple))(t), must.Get(newTransport(lb, nil, policy.simple))(t)
+				p.a, p.b = must.Get(newTransport(la, nil, policy.simple))(t),
+					must.Get(newTransport(lb, nil, policy.simple))(t)
 				t.Cleanup(func() {
 					p.a.Close()
 					p.b.Close()
@@ -81,11 +82,12 @@ func exchangeWithSeveral(t *testing.T, p *pair) {
 	buf := make([]byte, 10_000)
 	for i := range messages {
 		for k, c := range conns {
-			must.Do(c.WriteMsg(pattern(i+k, 1+200*i), SendInfo{}))(t)
+			must.Do(c.WriteMsg(patternOf(i+k, 1+200*i), SendInfo{}))(t)
 		}
 		for k, c := range conns {
 			n, _, err := c.ReadMsg(buf)
-			must.That(t, err == nil && bytes.Equal(buf[:n], pattern(i+k, 1+200*i)), "answer %d of %d: %d octets, %v", i,
+			must.That(t, err == nil && bytes.Equal(buf[:n], patternOf(i+k, 1+200*i)),
+				"answer %d of %d: %d octets, %v", i,
 				k, n, err)
 		}
 	}
@@ -100,7 +102,7 @@ func readPastDeadline(t *testing.T, p *pair) {
 	check.Error(t, "nothing has come", readErrOf(c), os.ErrDeadlineExceeded)
 	must.OK(t, c.SetReadDeadline(time.Time{}))
 	must.Do(s.WriteMsg([]byte("later"), SendInfo{}))(t)
-	skim(t, c)
+	readOne(t, c)
 }
 
 func writePastDeadline(t *testing.T, p *pair) {
@@ -130,7 +132,7 @@ func closeBehindMessages(t *testing.T, p *pair) {
 	closed := make(chan error)
 	go func() { closed <- c.Close() }()
 	for range 9 {
-		skim(t, s)
+		readOne(t, s)
 	}
 	check.Error(t, "behind them", readErrOf(s), io.EOF)
 	check.OK(t, <-closed)
@@ -140,6 +142,6 @@ func closeBehindMessages(t *testing.T, p *pair) {
 
 func exchangeThroughBacklog(t *testing.T, p *pair) {
 	c, s := p.connect(t, nil, nil)
-	together(t, s, 1, func() error { _, err := c.WriteMsg([]byte("waits"), SendInfo{}); return err })
-	skim(t, s)
+	sendTogether(t, s, 1, func() error { _, err := c.WriteMsg([]byte("waits"), SendInfo{}); return err })
+	readOne(t, s)
 }

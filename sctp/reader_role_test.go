@@ -24,8 +24,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// echo answers messages on d until its end.
-func echo(d *Conn) {
+// echoAll answers messages on d until its end.
+func echoAll(d *Conn) {
 	b := make([]byte, 1500)
 	for {
 		n, info, err := d.ReadMsg(b)
@@ -38,8 +38,8 @@ func echo(d *Conn) {
 	}
 }
 
-// trip sends a message and reads the answer.
-func trip(t *testing.T, c *Conn) {
+// roundTrip sends a message and reads the answer.
+func roundTrip(t *testing.T, c *Conn) {
 	t.Helper()
 	b := make([]byte, 1500)
 	must.Do(c.WriteMsg(b[:64], SendInfo{}))(t)
@@ -47,12 +47,12 @@ func trip(t *testing.T, c *Conn) {
 	must.That(t, err == nil && n == 64, "%d octets, %v", n, err)
 }
 
-// warm has both ends take turns: as many messages as it takes to see that packets come one at a
+// takeTurns has both ends take turns: as many messages as it takes to see that packets come one at a
 // time.
-func warm(t *testing.T, c *Conn) {
+func takeTurns(t *testing.T, c *Conn) {
 	t.Helper()
 	for range 40 {
-		trip(t, c)
+		roundTrip(t, c)
 	}
 }
 
@@ -60,15 +60,15 @@ func warm(t *testing.T, c *Conn) {
 func warmPair(t *testing.T) (p *pair, c, d *Conn) {
 	p = newPair(t)
 	c, d = p.connect(t, nil, nil)
-	go echo(d)
-	warm(t, c)
+	go echoAll(d)
+	takeTurns(t, c)
 	return p, c, d
 }
 
 func (t *Transport) turnState() int32 { return t.readerRole.state.Load() }
 
-// blocked starts f, which is to block, and returns what its error will be sent on.
-func blocked(f func() error) <-chan error {
+// startBlocked starts f, which is to block, and returns what its error will be sent on.
+func startBlocked(f func() error) <-chan error {
 	end := make(chan error, 1)
 	go func() { end <- f() }()
 	synctest.Wait()
@@ -80,9 +80,9 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		c, d := p.connect(t, nil, nil)
-		go echo(d)
+		go echoAll(d)
 		must.Equal(t, "state before anybody waits", p.a.turnState(), roleReceiver)
-		warm(t, c)
+		takeTurns(t, c)
 		synctest.Wait()
 		s, r := p.b.turnState(), p.b.readerRole.readerSignal.Load()
 		check.That(t, s == roleCaller && r == &d.recv.readable,
@@ -128,7 +128,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, c, _ := warmPair(t)
 				call := func() error { return read(c) }
-				ends := [...]<-chan error{blocked(call), blocked(call), blocked(call)}
+				ends := [...]<-chan error{startBlocked(call), startBlocked(call), startBlocked(call)}
 				must.Equal(t, "whether the client reads the link", p.a.readerRole.readerSignal.Load(), &c.recv.readable)
 				began := time.Now()
 				tt.do(p, c)
@@ -147,8 +147,8 @@ func TestOneReadsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, _ := warmPair(t)
 		s := c.Stream(1)
-		first := blocked(func() error { _, err := s.Read(make([]byte, 100)); return err })
-		second := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
+		first := startBlocked(func() error { _, err := s.Read(make([]byte, 100)); return err })
+		second := startBlocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		for _, stream := range []uint16{0, 1} {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{Stream: stream}))(t)
 			end := second
@@ -183,7 +183,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 				}
 			}
 		}()
-		warm(t, c)
+		takeTurns(t, c)
 		for _, atMost := range []time.Duration{maxLeftAlone, 0} {
 			must.Do(c.WriteMsg([]byte("slow"), SendInfo{}))(t)
 			synctest.Wait() // the server has read it
@@ -198,11 +198,11 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			check.Equal(t, "state while the server does something else", p.b.turnState(), roleReceiver)
 			serve <- struct{}{}
 			for range 2 {
-				skim(t, c)
+				readOne(t, c)
 			}
 			synctest.Wait()
 		}
-		warm(t, c)
+		takeTurns(t, c)
 		synctest.Wait()
 		check.Equal(t, "state when the server has become quick again", p.b.turnState(), roleCaller)
 	})
@@ -215,15 +215,15 @@ func TestOnceSlowReaderReadsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		slow := func() {
-			time.Sleep(2 * p.a.readerRole.rx.adaptive().BaseSpinBudget()) // of virtual time
-			trip(t, c)
+			time.Sleep(2 * p.a.readerRole.rx.adaptivePolicyOf().BaseSpinBudget()) // of virtual time
+			roundTrip(t, c)
 			synctest.Wait()
 		}
 		for range 20 {
 			slow()
 			check.Equal(t, "state when the client was slow once", p.a.turnState(), roleFree)
 			for range slowReturnCost {
-				trip(t, c)
+				roundTrip(t, c)
 			}
 			synctest.Wait()
 			check.Equal(t, "state when it was quick again", p.a.turnState(), roleFree)
@@ -243,8 +243,9 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		for range 1000 {
-			time.Sleep(p.a.readerRole.rx.adaptive().BaseSpinBudget() / 2) // of virtual time, less than maxLeftAlone
-			trip(t, c)
+			// of virtual time, less than maxLeftAlone
+			time.Sleep(p.a.readerRole.rx.adaptivePolicyOf().BaseSpinBudget() / 2)
+			roundTrip(t, c)
 			synctest.Wait()
 			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), roleFree)
 		}
@@ -264,9 +265,9 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		must.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
-		p.a.readerRole.promptScore.Store(0)                           // it mostly was not quick
-		time.Sleep(2 * p.a.readerRole.rx.adaptive().BaseSpinBudget()) // of virtual time
-		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
+		p.a.readerRole.promptScore.Store(0)                                   // it mostly was not quick
+		time.Sleep(2 * p.a.readerRole.rx.adaptivePolicyOf().BaseSpinBudget()) // of virtual time
+		end := startBlocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), roleReceiver)
 		c.Abort("enough")
 		check.Error(t, "of the caller that waits", <-end, net.ErrClosed)
@@ -298,8 +299,8 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 		p.b = must.Get(NewTransport(lb, nil))(t)
 		defer p.b.Close()
 		c, d := p.connect(t, nil, nil)
-		go echo(d)
-		warm(t, c)
+		go echoAll(d)
+		takeTurns(t, c)
 		must.Equal(t, "state", p.a.turnState(), roleFree)
 		p.a.Close()
 		check.That(t, link.closed.Load() != 0, "nobody has read the link since it was closed")
@@ -350,12 +351,14 @@ func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b, links := apiPair(t)
-			c, _ := associate(t, a, b, &Config{SendBuffer: 1000}, nil)
+			c, _ := connectTransports(t, a, b, &Config{SendBuffer: 1000}, nil)
 			links[0].Lose.Store(true)
 			var ends []<-chan error
 			for id := range uint16(8) {
-				ends = append(ends, blocked(func() error { return second(c.Stream(id).Read(make([]byte, 1))) }))
-				ends = append(ends, blocked(func() error { return second(c.WriteMsg(make([]byte, 1000), SendInfo{})) }))
+				ends = append(ends, startBlocked(func() error { return secondOf(c.Stream(id).Read(make([]byte, 1))) }))
+				ends = append(ends, startBlocked(func() error {
+					return secondOf(c.WriteMsg(make([]byte, 1000), SendInfo{}))
+				}))
 			}
 			end(c)
 			synctest.Wait()
@@ -374,7 +377,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 		s, set := p.a.newSignal(), false
 		s.waitEndedAt.Store(p.a.now()) // it is quick to be back
 		p.a.link.Close()
-		end := blocked(func() error { set = s.Wait(nil, nil); return nil })
+		end := startBlocked(func() error { set = s.Wait(nil, nil); return nil })
 		s.Set()
 		<-end
 		check.That(t, set, "it has not waited")
@@ -391,7 +394,7 @@ func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 			s, ends := p.a.newSignal(), [2]chan struct{}{}
 			ends[i%2] = make(chan struct{})
 			s.waitEndedAt.Store(p.a.now().Add(-time.Duration(i/2) * time.Hour)) // the first two are quick to be back
-			end := blocked(func() error { s.Wait(ends[0], ends[1]); return nil })
+			end := startBlocked(func() error { s.Wait(ends[0], ends[1]); return nil })
 			must.Equal(t, "whether it reads", p.a.readerRole.readerSignal.Load() == s, i < 2)
 			close(ends[i%2])
 			p.a.wakeLinkReader()
@@ -425,7 +428,7 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 			if answers {
 				want = roleReceiver
 			}
-			s := p.b.readerRole.rx.adaptive().State()
+			s := p.b.readerRole.rx.adaptivePolicyOf().State()
 			check.That(t, s == pollpolicy.Concurrent && p.b.turnState() == want,
 				"packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
 		})
@@ -464,9 +467,9 @@ func (l *batches) Close() error {
 	return l.Link.Close()
 }
 
-// fed returns an association over a link that receives the batches that it is given, and that
+// newFed returns an association over a link that receives the batches that it is given, and that
 // linkOf makes something of.
-func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
+func newFed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	t.Cleanup(func() { lb.Close() })
@@ -488,13 +491,13 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 	}{{"one", 1, 100, true}, {"two", 2, 100, true}, {"three", 3, 100, false}, {"long ones", 2, 2 << 10, false}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				link, c := fed(t, func(l *batches) rawio.Link { return l })
+				link, c := newFed(t, func(l *batches) rawio.Link { return l })
 				for range 20 {
-					link.in <- []rawio.Packet{heartbeat(c, "x")}
+					link.in <- []rawio.Packet{heartbeatTo(c, "x")}
 				}
 				synctest.Wait()
 				must.That(t, c.t.readerRole.rx.policy.LendLimit() > 0, "not lent after one packet at a time")
-				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, string(make([]byte, tt.size)))}, tt.packets)
+				link.in <- slices.Repeat([]rawio.Packet{heartbeatTo(c, string(make([]byte, tt.size)))}, tt.packets)
 				synctest.Wait()
 				check.Equal(t, "lent", c.t.readerRole.rx.policy.LendLimit() > 0, tt.lends)
 			})
@@ -508,8 +511,8 @@ func TestPlainLinkHasNoTurns(t *testing.T) {
 		p := newPair(t)
 		p.b.readerRole.interrupter = nil
 		c, d := p.connect(t, nil, nil)
-		go echo(d)
-		warm(t, c)
+		go echoAll(d)
+		takeTurns(t, c)
 		synctest.Wait()
 		check.Equal(t, "state", p.b.turnState(), roleReceiver)
 		ctx, cancel := context.WithCancel(t.Context())

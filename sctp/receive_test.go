@@ -38,7 +38,7 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 				got += n
 			}
 		}
-		for l.waits() == 0 {
+		for l.readyCount() == 0 {
 			comes(1)
 			r.finishRun(nil)
 		}

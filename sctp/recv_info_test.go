@@ -36,7 +36,7 @@ func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 	})
 	t.Run("below a message that has overtaken another", func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, s := associate(t, a, b, &Config{DisablePMTUD: true}, nil)
+		c, s := connectTransports(t, a, b, &Config{DisablePMTUD: true}, nil)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		before := read(t, s)
 		links[0].Lose.Store(true)
@@ -64,7 +64,7 @@ func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 		s.unlock()
 	})
 	t.Run("read by a Socket", func(t *testing.T) {
-		a, b, addr := sockets(t)
+		a, b, addr := newSockets(t)
 		for range 2 {
 			must.Do(a.WriteMsg([]byte("x"), addr, SendInfo{}))(t)
 			_, _, info, err := b.ReadMsg(make([]byte, 9))
@@ -77,7 +77,8 @@ func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 // A failed message has the context that it was written with, which no two messages share.
 func TestAFailedMessageHasItsContext(t *testing.T) {
 	a, b, links := apiPair(t)
-	c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, DisablePMTUD: true},
+	c, _ := connectTransports(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()},
+		DisablePMTUD: true},
 		nil)
 	links[0].Lose.Store(true)
 	for i := range uint32(3) {
@@ -85,7 +86,7 @@ func TestAFailedMessageHasItsContext(t *testing.T) {
 	}
 	c.Abort("")
 	for i := range uint32(3) {
-		ev := next(t, c, assoc.EventSendFailed)
+		ev := nextOfKind(t, c, assoc.EventSendFailed)
 		check.That(t, ev.Info.Context == 40+i, "message %d: %+v", i, ev.Info)
 	}
 }

@@ -24,7 +24,7 @@ func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 	dial(0)
 	s := must.Get(l.Accept(context.Background()))(t)
 	found := func() bool {
-		p := heartbeat(s, "x")
+		p := heartbeatTo(s, "x")
 		p.Remote = netip.MustParseAddrPort("10.9.9.9:0")
 		b.mu.RLock()
 		defer b.mu.RUnlock()
@@ -90,7 +90,7 @@ func TestCloseIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 						_, s, _, _ = sock.ReadMsg(buf)
 					} else {
 						s = must.Get(l.Accept(ctx))(t)
-						skim(t, s)
+						readOne(t, s)
 					}
 					if shape == "Listener that was closed" {
 						must.OK(t, l.Close())
@@ -132,7 +132,7 @@ func TestCloseIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 					must.That(t, err == nil && next != s && string(buf[:n]) == "hello again",
 						"read %q, %v, of the association before: %v", buf[:n], err, next == s)
 					must.Do(next.WriteMsg([]byte("welcome back"), SendInfo{}))(t)
-					skim(t, c)
+					readOne(t, c)
 				})
 			}
 		}

@@ -39,7 +39,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	dialed := make(chan error)
 	go func() { _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil); dialed <- err }()
 	r := newReceiver(p.b, nil, false)
-	for l.waits() == 0 { // INIT, then COOKIE ECHO
+	for l.readyCount() == 0 { // INIT, then COOKIE ECHO
 		n := must.Get(lb.ReadBatch(r.pkts))(t)
 		r.dispatchBatch(n)
 		r.finishRun(nil)

@@ -25,7 +25,7 @@ func TestSendPrimitive(t *testing.T) {
 	// The peer's window has room for the first message, which nothing acknowledges.
 	muted := func(t *testing.T) *Conn {
 		a, b, links := apiPair(t)
-		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()},
+		c, _ := connectTransports(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()},
 			DisablePMTUD: true},
 			&Config{RecvBuffer: 3000})
 		links[0].Lose.Store(true)
@@ -37,16 +37,17 @@ func TestSendPrimitive(t *testing.T) {
 	}
 	t.Run("lifetime", func(t *testing.T) {
 		c := muted(t)
-		write(t, c, pattern(1, 2500), SendInfo{Lifetime: time.Nanosecond}) // over before it can be sent
-		write(t, c, pattern(2, 2500), SendInfo{Lifetime: time.Hour})       // sent at once
-		write(t, c, pattern(3, 2500), SendInfo{Stream: 3, PPID: 4, Lifetime: 20 * time.Millisecond})
-		write(t, c, pattern(4, 2500), SendInfo{})
+		write(t, c, patternOf(1, 2500), SendInfo{Lifetime: time.Nanosecond}) // over before it can be sent
+		write(t, c, patternOf(2, 2500), SendInfo{Lifetime: time.Hour})       // sent at once
+		write(t, c, patternOf(3, 2500), SendInfo{Stream: 3, PPID: 4, Lifetime: 20 * time.Millisecond})
+		write(t, c, patternOf(4, 2500), SendInfo{})
 		for _, want := range []struct {
 			n      int
 			stream uint16
 		}{{1, 0}, {3, 3}} {
-			ev := next(t, c, EventSendFailed)
-			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(want.n, 2500)) && ev.Info.Stream == want.stream,
+			ev := nextOfKind(t, c, EventSendFailed)
+			check.That(t, ev.Unsent && bytes.Equal(ev.Message, patternOf(want.n, 2500)) &&
+				ev.Info.Stream == want.stream,
 				// req 9260-11.1-5, 9260-11.1-4: with its context
 				"message %d: unsent %v, %d octets, %+v", want.n, ev.Unsent, len(ev.Message), ev.Info)
 		}
@@ -55,24 +56,24 @@ func TestSendPrimitive(t *testing.T) {
 			"%d octets sent, %d queued of the other two", st.Outstanding, st.Queued)
 		c.Abort("")
 		for _, n := range []int{2, 4} {
-			ev := next(t, c, EventSendFailed)
-			check.That(t, bytes.Equal(ev.Message, pattern(n, 2500)), "message %d: %+v", n, ev.Info)
+			ev := nextOfKind(t, c, EventSendFailed)
+			check.That(t, bytes.Equal(ev.Message, patternOf(n, 2500)), "message %d: %+v", n, ev.Info)
 		}
 	})
 	t.Run("lifetime of a message that waits for room", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := newPair(t).connect(t, &Config{Events: 10, SendBuffer: 3000}, nil)
 			s.lock() // nothing is acknowledged
-			write(t, c, pattern(1, 2500), SendInfo{})
-			end := blocked(func() error {
-				_, err := c.WriteMsg(pattern(2, 2500), SendInfo{Lifetime: 20 * time.Millisecond})
+			write(t, c, patternOf(1, 2500), SendInfo{})
+			end := startBlocked(func() error {
+				_, err := c.WriteMsg(patternOf(2, 2500), SendInfo{Lifetime: 20 * time.Millisecond})
 				return err
 			})
 			time.Sleep(21 * time.Millisecond)
 			s.unlock()
 			// req 9260-11.1-5: it counts from the call
-			ev := next(t, c, EventSendFailed)
-			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v",
+			ev := nextOfKind(t, c, EventSendFailed)
+			check.That(t, ev.Unsent && bytes.Equal(ev.Message, patternOf(2, 2500)), "%d octets failed, unsent %v",
 				len(ev.Message), ev.Unsent)
 			check.OK(t, <-end)
 			check.That(t, c.send.firstWriter == nil, "a writer still waits")
@@ -86,22 +87,22 @@ func TestSendPrimitive(t *testing.T) {
 			if i == 2 {
 				c.send.buffer.freeMessage(0)
 			}
-			_, token, ok := place(&c.send.buffer, pattern(i, size), SendInfo{})
+			_, token, ok := placeMessage(&c.send.buffer, patternOf(i, size), SendInfo{})
 			check.That(t, ok && token == uint64(i), "message %d finds no room", i)
 		}
 		c.queueEvent(assoc.Event{Kind: EventSendFailed, Token: 2})
 		c.unlock()
-		check.That(t, bytes.Equal(next(t, c, EventSendFailed).Message, pattern(2, 7000)),
+		check.That(t, bytes.Equal(nextOfKind(t, c, EventSendFailed).Message, patternOf(2, 7000)),
 			"its octets are not those that were written")
 	})
 	t.Run("destination", func(t *testing.T) {
 		c := muted(t)
-		write(t, c, pattern(1, 100), SendInfo{Dest: addrsB[1].Addr()}) // req 9260-11.1-4
+		write(t, c, patternOf(1, 100), SendInfo{Dest: addrsB[1].Addr()}) // req 9260-11.1-4
 		for _, p := range c.Paths() {
 			check.That(t, (p.Flight > 0) == (p.Remote.Addr() == addrsB[1].Addr()), "%d octets in flight to %v",
 				p.Flight, p.Remote)
 		}
-		check.Fails(c.WriteMsg(pattern(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}))(t, "to a stranger",
+		check.Fails(c.WriteMsg(patternOf(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}))(t, "to a stranger",
 			assoc.ErrNoPath)
 	})
 }
@@ -142,7 +143,7 @@ func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
 			check.Equal(t, "packets before the last answer", sent(), 0)
 			if n == 4 { // who looks for more when there is none is not about to answer
 				read(s)
-				end := blocked(func() error { _, _, err := s.ReadMsg(b); return err })
+				end := startBlocked(func() error { _, _, err := s.ReadMsg(b); return err })
 				check.Equal(t, "packets before a read that waits for more", sent(), 1)
 				must.Do(c.WriteMsg(b, SendInfo{}))(t)
 				check.OK(t, <-end)
@@ -213,7 +214,7 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		{"to be acknowledged at once: the I bit on the last chunk", SendInfo{Stream: 9, SackNow: true}, 3500, 9, 0, []uint8{b, 0, e | i}},
 	} {
 		must.Do(c.WriteMsg(make([]byte, tt.size), tt.info))(t)
-		next(t, c, EventSenderDry)
+		nextOfKind(t, c, EventSenderDry)
 		link.mu.Lock()
 		check.Equal(t, tt.name+": chunks", len(link.data), len(tt.flags))
 		for k, d := range link.data { // req 9260-11.1-4
@@ -226,8 +227,8 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 	}
 }
 
-// place puts a message into the buffer, after making it larger if that is wanted.
-func place(s *sendBuf, msg []byte, info SendInfo) ([2][]byte, uint64, bool) {
+// placeMessage puts a message into the buffer, after making it larger if that is wanted.
+func placeMessage(s *sendBuf, msg []byte, info SendInfo) ([2][]byte, uint64, bool) {
 	if size := s.ringSizeFor(len(msg)); size > 0 {
 		s.switchRing(newRing(size))
 	}
@@ -251,13 +252,13 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		t.Helper()
 		w := s.get(m.token)
 		got := append(bytes.Clone(w.body[0]), w.body[1]...)
-		must.That(t, bytes.Equal(got, pattern(m.n, 1+m.n%3000)) && w.info.PPID == uint32(m.n),
+		must.That(t, bytes.Equal(got, patternOf(m.n, 1+m.n%3000)) && w.info.PPID == uint32(m.n),
 			"message %d of %d octets was overwritten", m.n, len(got))
 	}
 	full, grown := 0, 0
 	for n := range 20_000 {
 		before := len(s.ring)
-		if _, token, ok := place(&s, pattern(n, 1+n%3000), SendInfo{PPID: uint32(n)}); !ok {
+		if _, token, ok := placeMessage(&s, patternOf(n, 1+n%3000), SendInfo{PPID: uint32(n)}); !ok {
 			full++
 		} else if r.IntN(10) == 0 {
 			s.undoPut() // the association has refused it
@@ -289,7 +290,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		s.trimIdle()
 		s.trimIdle()
 		check.That(t, s.heldOctets() == 0, "%d octets are kept for nothing", s.heldOctets())
-		_, token, ok := place(&s, pattern(7, 8), SendInfo{PPID: 7})
+		_, token, ok := placeMessage(&s, patternOf(7, 8), SendInfo{PPID: 7})
 		s.trimIdle()
 		s.trimIdle()
 		check.That(t, ok && s.heldOctets() >= firstRingOctets, "%d octets are kept for a message", s.heldOctets())
@@ -311,7 +312,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 	// that are never empty move what is there now and then
 	queue, in, moved := sendBuf{maxOctets: 100_000}, inbox{}, [2]int{}
 	for i := range 1000 {
-		_, token, _ := place(&queue, []byte("x"), SendInfo{})
+		_, token, _ := placeMessage(&queue, []byte("x"), SendInfo{})
 		in.push(new(assoc.Received))
 		if i >= few {
 			queue.freeMessage(token - few)
@@ -327,7 +328,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		queue.nextToken() == 1000, "%d messages moved %d times, room for %d and %d", few, moved, cap(queue.msgs),
 		cap(in.queue))
 	exact := sendBuf{maxOctets: 100_000}
-	_, _, ok := place(&exact, make([]byte, firstRingOctets), SendInfo{})
+	_, _, ok := placeMessage(&exact, make([]byte, firstRingOctets), SendInfo{})
 	must.That(t, ok && len(exact.ring) == firstRingOctets && unsafe.Sizeof(firstRing{}) <= 1<<10-8,
 		"a ring of %d octets for %d: %v", len(exact.ring), firstRingOctets, ok)
 }

@@ -33,7 +33,7 @@ func TestTransportOverShards(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			wg.Go(func() { echo(c) })
+			wg.Go(func() { echoAll(c) })
 		}
 	})
 	for i := range clients {

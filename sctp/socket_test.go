@@ -23,8 +23,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// sockets opens one on each side of a pair and returns them with the address of b's.
-func sockets(t *testing.T) (a, b *Socket, addr netip.AddrPort) {
+// newSockets opens one on each side of a pair and returns them with the address of b's.
+func newSockets(t *testing.T) (a, b *Socket, addr netip.AddrPort) {
 	t.Helper()
 	p := newPair(t)
 	a = must.Get(p.a.OpenSocket(0, nil))(t)
@@ -33,7 +33,7 @@ func sockets(t *testing.T) (a, b *Socket, addr netip.AddrPort) {
 }
 
 func TestSocketSetsAssociationsUpByItself(t *testing.T) {
-	a, b, addr := sockets(t)
+	a, b, addr := newSockets(t)
 	buf := make([]byte, 100)
 	for i := range 3 {
 		must.Do(a.WriteMsg(fmt.Appendf(nil, "question %d", i), addr, SendInfo{Stream: 2, PPID: uint32(i)}))(t)
@@ -116,7 +116,7 @@ func TestAnswersOfASocketAreExpected(t *testing.T) {
 
 // What a Socket dials shares its port as long as that is bound.
 func TestAssociationsOfASocketShareItsPort(t *testing.T) {
-	s, _, _ := sockets(t)
+	s, _, _ := newSockets(t)
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	cfg := &Config{socket: s, LocalPort: 4242}
@@ -140,8 +140,8 @@ func TestAssociationsOfASocketShareItsPort(t *testing.T) {
 }
 
 func TestSocketReadsLongMessagesInPieces(t *testing.T) {
-	a, b, addr := sockets(t)
-	want := pattern(1, 20_000)
+	a, b, addr := newSockets(t)
+	want := patternOf(1, 20_000)
 	must.Do(a.WriteMsg(want, addr, SendInfo{}))(t)
 	var got []byte
 	for more := true; more; {
@@ -155,7 +155,7 @@ func TestSocketReadsLongMessagesInPieces(t *testing.T) {
 
 // Both sides write first at the same moment: the INITs collide and one association comes of it.
 func TestSocketsCallEachOther(t *testing.T) {
-	a, b, addr := sockets(t)
+	a, b, addr := newSockets(t)
 	back := netip.AddrPortFrom(a.t.localAddr(), a.Port())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -174,7 +174,7 @@ func TestSocketsCallEachOther(t *testing.T) {
 
 // Whoever comes while the association is being set up, by whichever side, waits for it.
 func TestManyWritersShareOneSetup(t *testing.T) {
-	a, b, addr := sockets(t)
+	a, b, addr := newSockets(t)
 	const writers = 8
 	var wg sync.WaitGroup
 	for i := range writers {
@@ -197,7 +197,7 @@ func TestManyWritersShareOneSetup(t *testing.T) {
 }
 
 func TestSocketErrors(t *testing.T) {
-	a, b, addr := sockets(t)
+	a, b, addr := newSockets(t)
 	check.Fails(b.t.OpenSocket(7, nil))(t, "a second socket on the port", rawio.ErrPortInUse)
 	a.SetReadDeadline(time.Now().Add(-time.Second))
 	_, _, _, err := a.ReadMsg(nil)
@@ -211,7 +211,7 @@ func TestSocketErrors(t *testing.T) {
 	check.That(t, n == 0 && errors.As(err, &dial), "nobody there: %d octets, %v", n, err)
 	must.Do(a.WriteMsg([]byte("unread"), addr, SendInfo{}))(t)
 	c := must.Get(a.Conn(addr))(t)
-	must.OK(t, c.probe())
+	must.OK(t, c.probePeer())
 	if err := b.Close(); err != nil { // with a message unread
 		t.Errorf("close: %v", err)
 	}
@@ -255,7 +255,7 @@ func TestSocketSetupThatFails(t *testing.T) {
 				began := time.Now()
 				var ends []<-chan error
 				for range 2 {
-					ends = append(ends, blocked(func() error {
+					ends = append(ends, startBlocked(func() error {
 						n, err := s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{})
 						check.Equal(t, "octets written", n, 0)
 						return err
@@ -279,7 +279,7 @@ func TestSocketSetupThatFails(t *testing.T) {
 // What an association that is ended for want of memory has left unread in a Socket goes, a message
 // that was begun included, and that of others stays.
 func TestSocketDropsWhatIsStarved(t *testing.T) {
-	a, b, addr := sockets(t)
+	a, b, addr := newSockets(t)
 	second := must.Get(a.t.OpenSocket(0, nil))(t)
 	unread := func() int {
 		b.mu.Lock()
@@ -391,7 +391,7 @@ func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 // or its end is told of before its beginning.
 func TestSocketForgetsAssociationsThatHaveEnded(t *testing.T) {
 	p, local, remote, _ := newHomes(t)
-	a, b := must.Get(p.a.OpenSocket(0, quick(local)))(t), must.Get(p.b.OpenSocket(7, quick(remote)))(t)
+	a, b := must.Get(p.a.OpenSocket(0, quickTimers(local)))(t), must.Get(p.b.OpenSocket(7, quickTimers(remote)))(t)
 	must.Do(a.WriteMsg([]byte("x"), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}))(t)
 	_, c, _, err := b.ReadMsg(make([]byte, 1))
 	must.OK(t, err)

@@ -33,8 +33,8 @@ type refusing struct{ rawio.Link }
 
 func (refusing) WriteBatch([]rawio.Packet) (int, error) { return 0, rawio.ErrFull }
 
-// give hands packets to a transport as its receive goroutine would.
-func give(t *Transport, from, to netip.Addr, pkt []byte, times int) {
+// givePackets hands packets to a transport as its receive goroutine would.
+func givePackets(t *Transport, from, to netip.Addr, pkt []byte, times int) {
 	for range times {
 		r := newReceiver(t, nil, false)
 		r.pkts = []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0),
@@ -75,11 +75,11 @@ func TestEveryCounterCounts(t *testing.T) {
 	}
 	// short has associations send messages that nobody reads, where memory for peers is 1 MiB.
 	short := func(t *testing.T, associations, messages int) *Transport {
-		b := besiege(t, 1<<20, &Config{Backlog: 100})
+		b := newBesieged(t, 1<<20, &Config{Backlog: 100})
 		for port := range associations {
-			a := b.attack(netip.MustParseAddr("10.0.1.1"), uint16(1+port))
+			a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), uint16(1+port))
 			for i := 0; i < messages && a != nil; i++ {
-				a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+				a.sendChunks(a.dataChunk(0, 0, wire.SSN(i), whole, 60_000))
 			}
 		}
 		until(t, "memory to be short", func() bool {
@@ -93,7 +93,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"Established": connected,
 		"RxDropped": func(t *testing.T) *Transport {
 			p := newPair(t)
-			give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
+			givePackets(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 			return p.a
 		},
 		"TxFailed": func(t *testing.T) *Transport {
@@ -107,7 +107,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			p := newPair(t)
 			c, _ := p.connect(t, nil, nil)
 			a, _ := c.lock() // its owner does not get to the packets
-			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(),
+			givePackets(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(),
 				wire.AppendCookieAck(nil)), maxBacklogPackets+1)
 			c.unlock()
 			return p.a
@@ -127,7 +127,9 @@ func TestEveryCounterCounts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			until(t, "the refusal", func() bool { return p.b.Stats().AcceptRefused > 0 && log.next(limitAccept) })
+			until(t, "the refusal", func() bool {
+				return p.b.Stats().AcceptRefused > 0 && log.nextTellsOf(limitAccept)
+			})
 			return p.b
 		},
 		"EventsLost": func(t *testing.T) *Transport {
@@ -182,7 +184,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"MemoryRefused": func(t *testing.T) *Transport { return short(t, 60, 0) },
 		"Endpoint.OutOfBlue": func(t *testing.T) *Transport {
 			p := newPair(t)
-			give(p.a, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)
+			givePackets(p.a, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)
 			return p.a
 		},
 	}
@@ -220,8 +222,10 @@ type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
-// next says whether the next line is there and tells of a limit.
-func (l lines) next(of limitKind) bool { return len(l) > 0 && strings.Contains(<-l, limitTexts[of]) }
+// nextTellsOf says whether the next line is there and tells of a limit.
+func (l lines) nextTellsOf(of limitKind) bool {
+	return len(l) > 0 && strings.Contains(<-l, limitTexts[of])
+}
 
 // What the backlog had no room for is among the packets dropped, once.
 func TestDroppedPacketsAreASum(t *testing.T) {
@@ -232,15 +236,16 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	c.backlog.mu.Lock()
 	c.backlog.octets += maxBacklogOctets // full
 	c.backlog.mu.Unlock()
-	give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), 2)
+	givePackets(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(),
+		wire.AppendCookieAck(nil)), 2)
 	c.backlog.mu.Lock()
 	c.backlog.octets -= maxBacklogOctets
 	c.backlog.mu.Unlock()
 	check.That(t, len(log) == 0, "a line is written while somebody holds the gate: perhaps who writes it")
 	c.unlock()
-	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
+	until(t, "a line about it", func() bool { return log.nextTellsOf(limitBacklog) })
 	check.That(t, !c.backlog.overflowed.Load(), "another one is due in a minute, whether or not a packet is dropped")
-	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
+	givePackets(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	stats := p.a.Stats()
 	check.That(t, stats.BacklogDropped >= 2 && stats.RxDropped == stats.BacklogDropped+1,
 		"%d packets dropped, %d of them for want of room, want one more than these", stats.RxDropped,
@@ -254,7 +259,7 @@ func TestTotalsOutliveAssociations(t *testing.T) {
 	send := func(c, s *Conn) {
 		t.Helper()
 		must.Do(c.WriteMsg(make([]byte, 100), SendInfo{}))(t)
-		skim(t, s)
+		readOne(t, s)
 	}
 	send(c, s)
 	check.Equal(t, "octets while it lives", p.b.Totals().DataOctetsIn, 100)
@@ -286,11 +291,11 @@ func TestTransportLimits(t *testing.T) {
 		t.Errorf("the second association: %v", err)
 	}
 	other := netip.MustParseAddr("10.0.0.77")
-	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 100)
+	givePackets(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 100)
 	s := b.Stats().Endpoint
 	check.That(t, s.AssocsRefused == 1 && s.Reflected >= 5 && s.Reflected <= 60 && s.RateLimited == 100-s.Reflected,
 		"%d refused, %d answered, %d not", s.AssocsRefused, s.Reflected, s.RateLimited)
-	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 4000)
+	givePackets(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 4000)
 	b.Close()
 	for _, line := range []string{"MaxPerSource is reached\" total=1", "MaxAnswers\" total=1", "MaxSetups\" total=1"} {
 		n := strings.Count(log.String(), line)
@@ -339,7 +344,7 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 	c, s = connect()
 	for range 500 {
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-		skim(t, s)
+		readOne(t, s)
 	}
 	c.Abort("tired\nof it")
 	<-s.Done()

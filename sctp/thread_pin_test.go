@@ -61,11 +61,11 @@ func TestThreadIsKeptInBulk(t *testing.T) {
 func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 	synctest.Test(t, func(t *testing.T) {
 		before := pinnedThreads.Load()
-		link, c := fed(t, linkOf)
+		link, c := newFed(t, linkOf)
 		tr := c.t
 		come := func(times, packets int) {
 			for range times {
-				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, "x")}, packets)
+				link.in <- slices.Repeat([]rawio.Packet{heartbeatTo(c, "x")}, packets)
 			}
 			synctest.Wait()
 		}

@@ -29,8 +29,8 @@ func (l *listTracer) Trace(e *TraceEvent) {
 	l.list = append(l.list, *e)
 }
 
-// story is the events but metrics, in the order of their times.
-func (l *listTracer) story() string {
+// storyOf is the events but metrics, in the order of their times.
+func (l *listTracer) storyOf() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slices.SortStableFunc(l.list, func(a, b TraceEvent) int { return a.At.Compare(b.At) })
@@ -58,8 +58,8 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 	n, _, err := s.ReadMsg(make([]byte, 5000))
 	must.That(t, n == 5000 && err == nil, "%v, %v", n, err)
 	must.OK(t, c.Close())
-	until(t, "the end is heard", func() bool { return strings.Contains(heard.story(), ", down") })
-	story := heard.story()
+	until(t, "the end is heard", func() bool { return strings.Contains(heard.storyOf(), ", down") })
+	story := heard.storyOf()
 	check.That(t, strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") &&
 		strings.Contains(story, " to ESTABLISHED, ") && strings.Contains(story, "up, ") &&
 		strings.HasSuffix(story, "to CLOSED, down"), "%s", story)

@@ -52,7 +52,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		synctest.Wait()
 		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)
 		for _, answers := range []uint64{0, 1} {
-			packets, pkt := c.Stats().PacketsOut, heartbeat(c, "x")
+			packets, pkt := c.Stats().PacketsOut, heartbeatTo(c, "x")
 			synctest.Wait()
 			received, settled := u.received, u.settled.Load()
 			c.lock()
@@ -68,7 +68,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		used, steps := p.a.Memory().Used, c.workSteps()
 		u.held, u.work = 1<<20, 7
 		check.Equal(t, "its work does not count", c.workSteps(), steps+7)
-		pkt := heartbeat(c, "x")
+		pkt := heartbeatTo(c, "x")
 		c.backlog.enqueue(&pkt)
 		c.lockAndFlush()
 		check.That(t, p.a.Memory().Used >= used+1<<20, "its memory does not count")

@@ -58,7 +58,7 @@ func TestEchoReturnsWithTheInterface(t *testing.T) {
 				c, s := p.connect(t, cfg, cfg)
 				ping := func(conn *Conn) { must.Do(conn.WriteMsg([]byte("x"), SendInfo{}))(t) }
 				ping(c)
-				skim(t, s)
+				readOne(t, s)
 				with := func(f func(dev netlink.Link, addr *netlink.Addr) error) {
 					ns.Do(func() error {
 						addr := must.Get(netlink.ParseAddr(netip.PrefixFrom(own, bits).String()))(t)
@@ -68,7 +68,7 @@ func TestEchoReturnsWithTheInterface(t *testing.T) {
 				}
 				with(row.out)
 				ping(c)
-				await(t, c, EventPathPotentiallyFailed, addrB) // T3-rtx has expired five times
+				awaitEvent(t, c, EventPathPotentiallyFailed, addrB) // T3-rtx has expired five times
 				back := time.Now()
 				with(func(dev netlink.Link, addr *netlink.Addr) error {
 					if err := netlink.LinkSetUp(dev); err != nil {
@@ -76,7 +76,7 @@ func TestEchoReturnsWithTheInterface(t *testing.T) {
 					}
 					return netlink.AddrReplace(dev, addr)
 				})
-				skim(t, s)
+				readOne(t, s)
 				took := time.Since(back)
 				check.That(t, took < 2500*time.Millisecond, "%v after it is back", took)
 			})

@@ -107,7 +107,7 @@ func TestLargerSendBufferWakesWriters(t *testing.T) {
 func TestEventsThatComeTogetherWakeEveryReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, Events: 9}, quiet)
-		expect(t, c, EventUp)
+		expectEvent(t, c, EventUp)
 		const readers = 3
 		got := make(chan Event, readers)
 		for range readers {

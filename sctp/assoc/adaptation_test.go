@@ -13,11 +13,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func u32(v uint32) *uint32 { return &v }
+func ptrTo32(v uint32) *uint32 { return &v }
 
 func TestAdaptationIndicationReachesBothSides(t *testing.T) {
-	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true},
-		&assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
+	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: ptrTo32(1), RequireAdaptation: true},
+		&assoc.Config{Adaptation: ptrTo32(1), RequireAdaptation: true})
 	for _, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
 		v, ok := x.PeerAdaptation()
 		check.That(t, v == 1 && ok, "peer's indication %d %v", v, ok)
@@ -25,7 +25,7 @@ func TestAdaptationIndicationReachesBothSides(t *testing.T) {
 }
 
 func TestAdaptationAbsenceIsReported(t *testing.T) {
-	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(9)}, nil)
+	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: ptrTo32(9)}, nil)
 	v, ok := a.PeerAdaptation()
 	check.That(t, v == 0 && !ok, "a: %d %v", v, ok)
 	v, ok = b.PeerAdaptation()
@@ -34,7 +34,7 @@ func TestAdaptationAbsenceIsReported(t *testing.T) {
 
 func TestRequiredAdaptationIsEnforced(t *testing.T) {
 	// req 5043-7.1-1
-	strict := &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}
+	strict := &assoc.Config{Adaptation: ptrTo32(1), RequireAdaptation: true}
 	for _, row := range []struct {
 		name   string
 		a, b   *assoc.Config
@@ -42,9 +42,9 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 		want   assoc.AdaptationError
 	}{
 		{"listener, none announced", nil, strict, true, assoc.AdaptationError{}},
-		{"listener, another announced", &assoc.Config{Adaptation: u32(2)}, strict, true, assoc.AdaptationError{}},
+		{"listener, another announced", &assoc.Config{Adaptation: ptrTo32(2)}, strict, true, assoc.AdaptationError{}},
 		{"initiator, none announced", strict, nil, false, assoc.AdaptationError{Want: 1, Absent: true}},
-		{"initiator, another announced", strict, &assoc.Config{Adaptation: u32(2)}, false, assoc.AdaptationError{Want: 1, Got: 2}},
+		{"initiator, another announced", strict, &assoc.Config{Adaptation: ptrTo32(2)}, false, assoc.AdaptationError{Want: 1, Got: 2}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := sctptest.NewWorld(t)
@@ -86,7 +86,7 @@ func TestAdaptationIsIgnoredOutsideTheHandshake(t *testing.T) {
 func TestAdaptationCodePointIsOpaque(t *testing.T) {
 	// req 5061-4.2.6-2, 5043-7.1-1
 	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
-		_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
+		_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: ptrTo32(v)}, &assoc.Config{Adaptation: ptrTo32(^v)})
 		got, ok := b.PeerAdaptation()
 		check.That(t, got == v && ok, "listener got %#x %v, want %#x", got, ok, v)
 		got, ok = a.PeerAdaptation()

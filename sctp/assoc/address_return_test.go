@@ -20,12 +20,12 @@ import (
 // lost.
 type outage struct{ *sctptest.Multi }
 
-// out takes the own addresses k away, and back gives them back.
-func (w outage) out(a *assoc.Assoc, all int, k ...int)  { w.tell(a, all, k, w.Cut) }
-func (w outage) back(a *assoc.Assoc, all int, k ...int) { w.tell(a, all, k, w.Heal) }
+// takeOut takes the own addresses k away, and back gives them back.
+func (w outage) takeOut(a *assoc.Assoc, all int, k ...int)   { w.tellAddrs(a, all, k, w.Cut) }
+func (w outage) bringBack(a *assoc.Assoc, all int, k ...int) { w.tellAddrs(a, all, k, w.Heal) }
 
-// tell has an association hear of it; all is a bit mask of the addresses that are there then.
-func (w outage) tell(a *assoc.Assoc, all int, k []int, change func(int)) {
+// tellAddrs has an association hear of it; all is a bit mask of the addresses that are there then.
+func (w outage) tellAddrs(a *assoc.Assoc, all int, k []int, change func(int)) {
 	usable := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	for i, addr := range w.Addrs[0] {
 		if all>>i&1 != 0 {
@@ -38,8 +38,8 @@ func (w outage) tell(a *assoc.Assoc, all int, k []int, change func(int)) {
 	a.UsableFrom(w.Now, usable)
 }
 
-// sent is what host 0 has sent since a time, in that instant.
-func (w outage) sent(at rawio.Time) (text string) {
+// sentAt is what host 0 has sent since a time, in that instant.
+func (w outage) sentAt(at rawio.Time) (text string) {
 	w.Flush()
 	for _, s := range w.Sent {
 		if s.From == 0 && s.At >= at {
@@ -98,7 +98,7 @@ func TestOwnAddressThatReturns(t *testing.T) {
 			for _, k := range row.out {
 				here &^= 1 << k
 			}
-			w.out(a, here, row.out...)
+			w.takeOut(a, here, row.out...)
 			check.That(t, a.IsIdle() || row.networks > 1, "an association without DATA is woken")
 			row.begin(w, a)
 			w.Run(row.gone)
@@ -106,28 +106,29 @@ func TestOwnAddressThatReturns(t *testing.T) {
 			received, t3 := w.Hosts[1].Received.Len(), a.NextTimeout()
 			at := w.Now.Add(1)
 			w.Now = at
-			w.back(a, here|1<<row.out[0], row.out[0])
-			check.Equal(t, "sent at once", w.sent(at), row.want)
+			w.bringBack(a, here|1<<row.out[0], row.out[0])
+			check.Equal(t, "sent at once", w.sentAt(at), row.want)
 			after := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]])
 			check.That(t, after.Errors == before.Errors && after.RTO == before.RTO && after.Cwnd <= before.Cwnd &&
 				a.NextTimeout() <= max(t3, at.Add(after.RTO)),
 				"%+v, before %+v, %d timeouts before; next at %v, before %v", after, before, errs, a.NextTimeout(), t3)
 			w.Run(time.Duration(row.within) * sctptest.RoundTrip)
 			if row.networks == 1 || len(row.out) == 2 {
-				check.Equal(t, "octets received at the end", w.Hosts[1].Received.Len(), sum(w.Hosts[0].Assocs[0]))
+				check.Equal(t, "octets received at the end", w.Hosts[1].Received.Len(),
+					octetsSent(w.Hosts[0].Assocs[0]))
 			}
 			p := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]])
 			check.That(t, p.State == assoc.PathActive && !p.Suspected && p.Errors == 0 || row.want == "" ||
 				len(row.out) == 2 && row.gone > time.Minute, "%+v, received %d before", p, received)
-			w.back(a, all, row.out...)
+			w.bringBack(a, all, row.out...)
 			w.Run(time.Minute)
 			must.OK(t, a.Audit(0))
 		})
 	}
 }
 
-// sum is what an association has sent, without what went again.
-func sum(a *assoc.Assoc) int { return 1300 * int(a.DataSent()) }
+// octetsSent is what an association has sent, without what went again.
+func octetsSent(a *assoc.Assoc) int { return 1300 * int(a.DataSent()) }
 
 // Interfaces flap, and the peer may be gone. No more than one packet goes for that in an RTO over a
 // path, and the association ends when it would have ended.
@@ -191,7 +192,7 @@ func TestReturnSoonAfterAnother(t *testing.T) {
 		w := outage{sctptest.NewMulti(t, 1)}
 		a, _ := w.Associate(steady, steady)
 		w.Run(time.Second)
-		w.out(a, 0, 0)
+		w.takeOut(a, 0, 0)
 		w.World.Send(a, 0, make([]byte, 1300))
 		w.Run(3500 * time.Millisecond) // T3-rtx expires after 1, 3 and 7 s
 		a.UsableFrom(w.Now, w.Addrs[0])
@@ -370,12 +371,12 @@ func TestReturnsKeepToHBMaxBurst(t *testing.T) {
 	cfg := steady
 	cfg.HBMaxBurst, cfg.PathMaxRetrans = 2, 1
 	a, _ := w.Associate(cfg, steady)
-	w.out(a, 0, 0, 1, 2, 3)
+	w.takeOut(a, 0, 0, 1, 2, 3)
 	w.Run(time.Minute)
 	for _, p := range sctptest.Paths(a) {
 		check.That(t, !p.Suspected, "HEARTBEATs to suspected paths are not counted: %+v", p)
 	}
-	w.back(a, 15, 0, 1, 2, 3)
+	w.bringBack(a, 15, 0, 1, 2, 3)
 	burst := len(w.World.Seen(0, wire.ChunkHeartbeat))
 	w.Flush()
 	check.Equal(t, "HEARTBEATs at once", len(w.World.Seen(0, wire.ChunkHeartbeat))-burst, 2) // req 9260-5.4-6
@@ -410,7 +411,7 @@ func TestRefusalThatEnds(t *testing.T) {
 		check.That(t, errs <= networks*5, "%d errors, as T3-rtx expires after 1, 2, 4 and 8 s", errs)
 		w.Hosts[0].Refuses = nil
 		opened := w.Now
-		w.RunUntil(w.Now.Add(time.Minute), func() bool { return w.Hosts[1].Received.Len() == sum(a) })
+		w.RunUntil(w.Now.Add(time.Minute), func() bool { return w.Hosts[1].Received.Len() == octetsSent(a) })
 		check.That(t, w.Now.Sub(opened) <= 1200*time.Millisecond,
 			"%d networks: all is there %v after they are open, %v after the begin", networks, w.Now.Sub(opened),
 			w.Now.Sub(start))
@@ -421,15 +422,15 @@ func TestRefusalThatEnds(t *testing.T) {
 // A path that has got another source is not away any more: that the first returns is no news of it.
 func TestReturnOfASourceThatAPathHasLeft(t *testing.T) {
 	l := sctptest.NewLab(t)
-	l.Host.Addrs = addrs("10.0.0.1 10.0.0.2")
+	l.Host.Addrs = parseAddrs("10.0.0.1 10.0.0.2")
 	l.Dial(&assoc.Config{LocalAddrs: l.Host.Addrs, HeartbeatInterval: time.Hour}, netip.AddrPort{}, l.Peer)
 	l.ReadInit()
 	l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	first := l.A.PathStats(0).Local
-	usable := addrs("10.0.0.2")
+	usable := parseAddrs("10.0.0.2")
 	if first.Addr() == usable[0] {
-		usable = addrs("10.0.0.1")
+		usable = parseAddrs("10.0.0.1")
 	}
 	l.A.UsableFrom(l.Now, usable)
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}}))

@@ -19,16 +19,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// addrs parses addresses that are separated by spaces.
-func addrs(list string) (out []netip.Addr) {
+// parseAddrs parses addresses that are separated by spaces.
+func parseAddrs(list string) (out []netip.Addr) {
 	for _, s := range strings.Fields(list) {
 		out = append(out, netip.MustParseAddr(s))
 	}
 	return out
 }
 
-// listed returns the addresses in an INIT or INIT ACK, as they are on the wire.
-func listed(t *testing.T, pkt wire.Packet, c wire.ChunkType) (out []netip.Addr) {
+// listedAddrs returns the addresses in an INIT or INIT ACK, as they are on the wire.
+func listedAddrs(t *testing.T, pkt wire.Packet, c wire.ChunkType) (out []netip.Addr) {
 	t.Helper()
 	init := must.Get(wire.AsInit(sctptest.ChunkOf(pkt, c)))(t)
 	ps := init.Params()
@@ -67,17 +67,17 @@ func TestAnnouncedAddresses(t *testing.T) {
 		{"and for no other peer", "fe80::1%eth0 2001:db8::1 2001:db8:1::1", "2001:db8::9", "2001:db8::1 2001:db8:1::1", "2001:db8::1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
+			cfg := &assoc.Config{LocalAddrs: parseAddrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
 			l := sctptest.NewLab(t)
 			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			check.Equal(t, "where the INIT leaves from", a.LocalAddr().Addr(), netip.MustParseAddr(row.from))
-			check.Slice(t, "INIT lists", listed(t, l.Flush()[0], wire.ChunkInit), addrs(row.want))
+			check.Slice(t, "INIT lists", listedAddrs(t, l.Flush()[0], wire.ChunkInit), parseAddrs(row.want))
 			l = sctptest.NewLab(t)
 			l.Listen(cfg)
 			l.Host.Addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, sctptest.InitChunk(1, 1))[0],
-				wire.ChunkInitAck), addrs(row.want))
+			check.Slice(t, "INIT ACK lists", listedAddrs(t, l.SendFrom(peer, 0, sctptest.InitChunk(1, 1))[0],
+				wire.ChunkInitAck), parseAddrs(row.want))
 		})
 	}
 }
@@ -116,10 +116,10 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 			"10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
+			cfg := &assoc.Config{LocalAddrs: parseAddrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.source), 0)
 			var params [][]byte
-			for _, a := range addrs(row.listed) {
+			for _, a := range parseAddrs(row.listed) {
 				params = append(params, wire.AppendAddressParam(nil, a))
 			}
 			check := func(side string, a *assoc.Assoc) {
@@ -128,11 +128,11 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 				for _, p := range sctptest.Paths(a) {
 					got = append(got, p.Remote.Addr())
 				}
-				check.Slice(t, side+": destinations", got, addrs(row.want))
+				check.Slice(t, side+": destinations", got, parseAddrs(row.want))
 			}
 			own := sctptest.IPv4[0]
 			if row.own != "" {
-				own = netip.AddrPortFrom(addrs(row.own)[0], 0)
+				own = netip.AddrPortFrom(parseAddrs(row.own)[0], 0)
 			}
 			l := sctptest.NewLab(t)
 			l.Peer, l.Host.Addr = peer, own
@@ -167,7 +167,7 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
 	} {
 		l := sctptest.NewLab(t)
-		l.Dial(&assoc.Config{LocalAddrs: addrs(row.own)}, netip.AddrPort{},
+		l.Dial(&assoc.Config{LocalAddrs: parseAddrs(row.own)}, netip.AddrPort{},
 			netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0))
 		check.Equal(t, row.name, types(l.Flush()[0]), row.want)
 	}
@@ -188,14 +188,15 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"host names only: ignored", odd, "10.0.0.1 10.1.0.1 2001:db8::1"},
 	} {
 		l := sctptest.NewLab(t)
-		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
-		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, sctptest.InitChunk(1, 1, row.params))[0],
-			wire.ChunkInitAck), addrs(row.want))
+		l.Listen(&assoc.Config{LocalAddrs: parseAddrs("10.0.0.1 10.1.0.1 2001:db8::1")})
+		check.Slice(t, row.name+": INIT ACK lists", listedAddrs(t, l.Send(0, sctptest.InitChunk(1, 1, row.params))[0],
+			wire.ChunkInitAck), parseAddrs(row.want))
 	}
 	l := sctptest.NewLab(t)
-	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1 2001:db8:1::1")})
+	l.Listen(&assoc.Config{LocalAddrs: parseAddrs("10.0.0.1 10.1.0.1 2001:db8::1 2001:db8:1::1")})
 	ack := l.Post(netip.MustParseAddrPort("[2001:db8::9]:0"), 0, sctptest.InitChunk(1, 1, v6))[0].Pkt
-	check.Slice(t, "IPv6, asked for over IPv6", listed(t, ack, wire.ChunkInitAck), addrs("2001:db8::1 2001:db8:1::1"))
+	check.Slice(t, "IPv6, asked for over IPv6", listedAddrs(t, ack, wire.ChunkInitAck),
+		parseAddrs("2001:db8::1 2001:db8:1::1"))
 }
 
 func TestSourceOfEachPath(t *testing.T) {
@@ -214,20 +215,20 @@ func TestSourceOfEachPath(t *testing.T) {
 	} {
 		l := sctptest.NewLab(t)
 		var to []netip.AddrPort
-		for _, p := range addrs(row.peers) {
+		for _, p := range parseAddrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
 		}
-		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, sctptest.PortB,
+		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: parseAddrs(row.own)}, sctptest.PortB,
 			netip.AddrPort{}, to, sctptest.PortA))(t)
 		var got []netip.Addr
 		for _, p := range sctptest.Paths(a) {
 			got = append(got, p.Local.Addr())
 			check.That(t, p.State == assoc.PathActive, "%s: %v is %v", row.name, p.Remote, p.State) // req 9260-5.4-1
 		}
-		check.Slice(t, row.name, got, addrs(row.want))
+		check.Slice(t, row.name, got, parseAddrs(row.want))
 	}
 	l := sctptest.NewLab(t)
-	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, sctptest.PortB,
+	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: parseAddrs("10.1.0.1 ::1")}, sctptest.PortB,
 		netip.AddrPort{},
 		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, sctptest.PortA)
 	check.That(t, errors.Is(err, assoc.ErrNoSource) && errors.Is(err, syscall.EADDRNOTAVAIL),
@@ -238,7 +239,7 @@ func TestSourceOfEachPath(t *testing.T) {
 // the first, in turn.
 func TestSourcesTakeTurns(t *testing.T) {
 	l := sctptest.NewLab(t)
-	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")},
+	a := l.Dial(&assoc.Config{LocalAddrs: parseAddrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")},
 		netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
 	var got []netip.Addr
 	for range 7 {
@@ -247,13 +248,13 @@ func TestSourcesTakeTurns(t *testing.T) {
 		a.HandleTimeout(l.Now)
 	}
 	check.Slice(t, "INITs from", got,
-		addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
+		parseAddrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
 }
 
 // Where the peer sends to another own address than it is sent from, that one is the next to be
 // tried.
 func TestSourceThatThePeerKnowsIsNext(t *testing.T) {
-	l := sctptest.Passive(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2 10.0.0.3")})
+	l := sctptest.Passive(t, &assoc.Config{LocalAddrs: parseAddrs("10.0.0.1 10.0.0.2 10.0.0.3")})
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.3:0")
 	l.Send(l.Tag, l.Data("x"))
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
@@ -277,7 +278,7 @@ func TestLocalAddrsAreJudged(t *testing.T) {
 		{"multicast", "239.0.0.1", false},
 		{"nine", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9", false},
 	} {
-		_, err := (&assoc.Config{LocalAddrs: addrs(row.list)}).Complete()
+		_, err := (&assoc.Config{LocalAddrs: parseAddrs(row.list)}).Complete()
 		var ce *assoc.ConfigError
 		check.That(t, errors.As(err, &ce) != row.ok && (ce == nil || ce.Field == "LocalAddrs"), "%s: %v", row.name, err)
 	}
@@ -287,7 +288,7 @@ func TestLocalAddrsAreJudged(t *testing.T) {
 func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 	setup := func(t *testing.T) *sctptest.Multi {
 		w := sctptest.NewMulti(t, 2)
-		w.Move(1, addrs("10.9.0.2")...)
+		w.Move(1, parseAddrs("10.9.0.2")...)
 		for _, l := range w.Addrs[0] {
 			w.Net.Connect(l, w.Addrs[1][0], simnet.Params{Delay: sctptest.Latency})
 		}
@@ -350,7 +351,7 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 func TestInitToAnAddressOfAnotherEndpoint(t *testing.T) {
 	// req 9260-8.4-4: nobody listens there, though on this port.
 	l := sctptest.NewLab(t)
-	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1")})
+	l.Listen(&assoc.Config{LocalAddrs: parseAddrs("10.0.0.1 10.1.0.1")})
 	l.Host.Addr = netip.MustParseAddrPort("10.2.0.1:0")
 	l.Expect(l.Send(0, sctptest.InitChunk(1, 1)), "ABORT")
 	l.Host.Addr = netip.MustParseAddrPort("10.1.0.1:0")
@@ -409,7 +410,7 @@ func TestListedAddressesShareThePort(t *testing.T) {
 	// req 9260-3.3.2.1-3: those of the INIT, with the packet's source, which it does not list.
 	second, third := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("[2001:db8::3]:0")
 	l := sctptest.NewLab(t)
-	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 2001:db8::1")})
+	l.Listen(&assoc.Config{LocalAddrs: parseAddrs("10.0.0.1 2001:db8::1")})
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, third.Addr()))
 	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	beat := wire.AppendHeartbeat(nil, []byte("x"))

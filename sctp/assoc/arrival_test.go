@@ -15,7 +15,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func at(addr string) netip.AddrPort { return netip.MustParseAddrPort(addr) }
+func addrPort(addr string) netip.AddrPort { return netip.MustParseAddrPort(addr) }
 
 // portOf returns the UDP port that the association sends to.
 func portOf(a *assoc.Assoc, path int) uint16 { return a.PathStats(path).Remote.Port() }
@@ -38,10 +38,10 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := sctptest.NewLab(t)
-			l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:9899")
+			l.Host.Addr, l.Peer = addrPort("10.0.0.1:9899"), addrPort("10.0.0.9:9899")
 			l.Listen(quiet)
 			l.Handshake()
-			l.Deliver(at("10.0.0.9:4444"), sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag(l), row.pkt))
+			l.Deliver(addrPort("10.0.0.9:4444"), sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag(l), row.pkt))
 			check.Equal(t, "port", portOf(l.A, 0), row.want)
 		})
 	}
@@ -52,10 +52,10 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	// req 6951-5.4-4
 	l := sctptest.NewLab(t)
-	l.Host.Addr = at("10.0.0.1:9899")
+	l.Host.Addr = addrPort("10.0.0.1:9899")
 	l.Listen(quiet)
 	to := func(from string, pkt []byte) (list []netip.AddrPort) {
-		l.Deliver(at(from), pkt)
+		l.Deliver(addrPort(from), pkt)
 		l.Host.Settle(l.Now)
 		l.Host.Endpoint.PollTransmit(l.Now, l.Host.Batch)
 		if l.A != nil {
@@ -96,7 +96,8 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 		if step.what == "out of the blue" {
 			continue // of that kind nothing is answered
 		}
-		check.That(t, len(list) == 1 && list[0] == at(step.from), "%s from %s: answers to %v", step.what, step.from,
+		check.That(t, len(list) == 1 && list[0] == addrPort(step.from), "%s from %s: answers to %v", step.what,
+			step.from,
 			list)
 		if step.what == "natively" {
 			check.Equal(t, "port after a native packet", portOf(l.A, 0), 0) // req 6951-5.4-3
@@ -105,7 +106,7 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	got := portOf(l.A, 0)
 	check.That(t, got == 0, "port %d after an INIT", got) // an INIT has no tag
 	blue := sctptest.NewLab(t)
-	blue.Host.Addr = at("10.0.0.1:9899")
+	blue.Host.Addr = addrPort("10.0.0.1:9899")
 	l = blue
 	list := to("10.0.0.9:1001", sctptest.Packet(sctptest.PortA, sctptest.PortB, 7, sctptest.DataChunk(1, 0, 0, "x")))
 	check.That(t, len(list) == 1 && list[0].Port() == 1001, "out of the blue: answers to %v", list)
@@ -115,9 +116,9 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 func TestPortsAreOfAddresses(t *testing.T) {
 	// req 6951-5.1-3
 	l := sctptest.NewLab(t)
-	l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:1001")
+	l.Host.Addr, l.Peer = addrPort("10.0.0.1:9899"), addrPort("10.0.0.9:1001")
 	l.Listen(quiet)
-	second := at("10.0.1.9:2002")
+	second := addrPort("10.0.1.9:2002")
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()))
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	l.Deliver(second, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
@@ -219,7 +220,7 @@ func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
 // ICMP reports about encapsulated packets, which the link has taken out of their UDP headers.
 func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 	l := sctptest.NewLab(t)
-	l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:9899")
+	l.Host.Addr, l.Peer = addrPort("10.0.0.1:9899"), addrPort("10.0.0.9:9899")
 	l.Listen(quiet)
 	l.Handshake()
 	report := func(kind rawio.Kind, mtu int, quote []byte) {
@@ -286,7 +287,7 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 func TestPortsAreTheUsersChoice(t *testing.T) {
 	// req 6951-6.1-1
 	l := sctptest.NewLab(t)
-	remotes := []netip.AddrPort{at("10.0.0.9:1001"), at("10.0.1.9:0"), at("10.0.2.9:2002")}
+	remotes := []netip.AddrPort{addrPort("10.0.0.9:1001"), addrPort("10.0.1.9:0"), addrPort("10.0.2.9:2002")}
 	a := l.Dial(quiet, l.Host.Addr, remotes...)
 	seen := make(map[netip.AddrPort]bool)
 	for range 6 {

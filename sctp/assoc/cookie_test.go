@@ -175,12 +175,12 @@ func TestConfigRanges(t *testing.T) {
 			PartialDelivery: 1500, MaxSegment: 444, DSCP: 63, FlowLabel: 1<<20 - 1}},
 		// req 7829-5-1
 		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 2,
-			PrimarySwitchoverMaxRetrans: ptr(1)}},
-		{"", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(2)}},
+			PrimarySwitchoverMaxRetrans: ptrTo(1)}},
+		{"", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptrTo(2)}},
 		// that state is off
 		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4,
-			PrimarySwitchoverMaxRetrans: ptr(3)}},
-		{"", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(4)}},
+			PrimarySwitchoverMaxRetrans: ptrTo(3)}},
+		{"", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptrTo(4)}},
 		{"", assoc.Config{RecvBuffer: 1<<31 - 1, RTOMin: time.Minute, RTOInitial: time.Minute, LoneSackDelay: 200 * time.Millisecond}},
 	} {
 		var ce *assoc.ConfigError

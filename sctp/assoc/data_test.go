@@ -356,13 +356,13 @@ func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
 		l.Flush()
 		l.Expect(l.Send(l.Tag, l.Data("third")), "")
 		early, late := l.Wait(row.second-1), l.Wait(1)
-		check.That(t, !acks(early, l.TSN-1) && acks(late, l.TSN-1), "%s: %q before %v, then %q", row.name,
+		check.That(t, !hasAck(early, l.TSN-1) && hasAck(late, l.TSN-1), "%s: %q before %v, then %q", row.name,
 			sctptest.Describe(early), row.second, sctptest.Describe(late))
 	}
 }
 
-// acks says whether one of the packets acknowledges a TSN.
-func acks(out []wire.Packet, t wire.TSN) bool {
+// hasAck says whether one of the packets acknowledges a TSN.
+func hasAck(out []wire.Packet, t wire.TSN) bool {
 	for _, p := range out {
 		if k, err := wire.AsSack(sctptest.ChunkOf(p, wire.ChunkSack)); err == nil && k.CumTSN() == t {
 			return true

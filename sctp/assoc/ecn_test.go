@@ -107,9 +107,9 @@ func marksLab(t *testing.T) *sctptest.Lab {
 	return l
 }
 
-// echo returns the TSN of the ECNE in what was sent, and whether there is one in each packet with a
+// echoedTSN returns the TSN of the ECNE in what was sent, and whether there is one in each packet with a
 // SACK and before it.
-func echo(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
+func echoedTSN(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 	t.Helper()
 	sacks := 0
 	for _, p := range out {
@@ -157,7 +157,7 @@ func TestMarksAreEchoedUntilCWR(t *testing.T) {
 		{"and on what is beyond the window", func() []wire.Packet { return l.Marked(rawio.CE, 1007+1<<20) }, 0},
 		{"and on a packet of which only a part is new", func() []wire.Packet { return l.Marked(rawio.CE, 1007, 1008, 1009) }, 1008},
 	} {
-		tsn, ok := echo(t, step.out())
+		tsn, ok := echoedTSN(t, step.out())
 		check.That(t, tsn == step.tsn && ok == (step.tsn != 0), "%s: echo of TSN %d (%v), want %d", step.what, tsn,
 			ok, step.tsn)
 	}
@@ -166,7 +166,7 @@ func TestMarksAreEchoedUntilCWR(t *testing.T) {
 
 func TestMarksWithoutECNAreIgnored(t *testing.T) {
 	l := sctptest.Passive(t, quiet)
-	tsn, ok := echo(t, l.Marked(rawio.CE, 1000))
+	tsn, ok := echoedTSN(t, l.Marked(rawio.CE, 1000))
 	check.That(t, !ok, "echo of TSN %d", tsn)
 	before := l.A.PathStats(0).Cwnd
 	l.Expect(l.Send(l.Tag, wire.AppendECNE(nil, l.HostTSN)), "")

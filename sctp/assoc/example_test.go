@@ -14,10 +14,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// harness is what a fuzz target may do with its octets. A client sends a message in virtual time,
+// fuzzOctets is what a fuzz target may do with its octets. A client sends a message in virtual time,
 // over a road that loses one packet in five. Behind each packet that arrives comes a forged one:
 // its header, so the right ports and tag, and the next four octets as a chunk.
-func harness(octets []byte) (got []byte, end error) {
+func fuzzOctets(octets []byte) (got []byte, end error) {
 	addrs := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("192.0.2.2:0")}
 	road, now, batch := simnet.New(1), rawio.Time(0), assoc.NewTxBatch(16)
 	road.Connect(addrs[0].Addr(), addrs[1].Addr(), simnet.Params{Delay: 10 * time.Millisecond, Loss: 0.2})
@@ -89,7 +89,7 @@ func newHost(seed byte) *endpoint.Endpoint {
 func Example() {
 	// nothing, an unknown chunk, and an ABORT behind it
 	for _, octets := range []string{"", "\x3f\x00\x00\x04", "\x3f\x00\x00\x04\x06\x00\x00\x04"} {
-		got, end := harness([]byte(octets))
+		got, end := fuzzOctets([]byte(octets))
 		fmt.Printf("%q, %v\n", got, end)
 	}
 	// Output:

@@ -78,7 +78,7 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 			check.That(t, !slices.Contains(offers, p.Type()), "%v has %v", c.Type(), p.Type())
 		}
 	}
-	cfg := &assoc.Config{Adaptation: u32(5)}
+	cfg := &assoc.Config{Adaptation: ptrTo32(5)}
 	w := sctptest.NewWorld(t)
 	w.Connect(cfg)
 	w.Flush()

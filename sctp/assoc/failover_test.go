@@ -334,9 +334,9 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 		afterward int // the network of the data at the end
 	}{
 		{"off: data returns to the primary path", nil, false, 0}, // req 7829-5-3
-		{"after the first error", ptr(0), true, 1},               // req 7829-5-2, 7829-5-4
-		{"after the second error", ptr(1), true, 1},
-		{"after more errors than there were", ptr(9), false, 0},
+		{"after the first error", ptrTo(0), true, 1},             // req 7829-5-2, 7829-5-4
+		{"after the second error", ptrTo(1), true, 1},
+		{"after more errors than there were", ptrTo(9), false, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := sctptest.NewMulti(t, 2)
@@ -365,7 +365,7 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
+func ptrTo[T any](v T) *T { return &v }
 
 func TestSetPrimary(t *testing.T) {
 	w := sctptest.NewMulti(t, 2)
@@ -458,7 +458,7 @@ func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 		{"it does so because the primary path fails", func(l *sctptest.Lab) {
 			tooBig(l, sctptest.Second)
 			must.OK(l, l.A.Reconfigure(l.Now, func(c *assoc.Config) {
-				c.PotentiallyFailedMaxRetrans, c.PrimarySwitchoverMaxRetrans = 0, ptr(0)
+				c.PotentiallyFailedMaxRetrans, c.PrimarySwitchoverMaxRetrans = 0, ptrTo(0)
 			}))
 			must.OK(l, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 10)}}))
 			l.Wait(2 * time.Second)

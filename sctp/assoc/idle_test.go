@@ -43,8 +43,8 @@ func TestWhoRestsForgetsNothing(t *testing.T) {
 	check.That(t, late < few, "%d stories of late duplicates are otherwise", late)
 }
 
-// snapshot is all that others see of an association.
-func snapshot(a *assoc.Assoc) string {
+// snapshotOf is all that others see of an association.
+func snapshotOf(a *assoc.Assoc) string {
 	streams, _ := a.Streams(0, make([]assoc.StreamStats, 0, 99))
 	return fmt.Sprintf("%+v %+v %v %v %v %+v %v %v %v %v", a.Stats(), a.Marks(), a.Steps(), a.DataSent(),
 		a.Buffered(), streams, a.NextTimeout(), a.PeerAddr(), a.PathStats(0), a.State())
@@ -98,9 +98,9 @@ func TestRest(t *testing.T) {
 		w.Run(assoc.IdleAfter / 2)
 		w.Flush()
 		check.That(t, !a.IsIdle() && !b.IsIdle(), "%s: they rest too early", row.name)
-		before, held := snapshot(a), a.Held()
+		before, held := snapshotOf(a), a.Held()
 		must.That(t, a.GoIdle() && a.IsIdle() && a.GoIdle(), "%s: it does not rest when told to", row.name)
-		check.Equal(t, row.name+": what can be seen", snapshot(a), before)
+		check.Equal(t, row.name+": what can be seen", snapshotOf(a), before)
 		rested := a.Held()
 		check.That(t, held-rested > halves && rested >= idle+2*64,
 			"%s: it holds %d octets, %d before, %d without streams", row.name, rested, held, idle)

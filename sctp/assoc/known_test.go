@@ -66,14 +66,14 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 			cfg := &assoc.Config{AssocMaxRetrans: 1000}
 			l := bare()
 			l.Listen(cfg)
-			l.Initiate(addressParams(addrs(row.listed))...)
+			l.Initiate(addressParams(parseAddrs(row.listed))...)
 			judge("responder", l, onWay(l.Post(peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))...)
 
 			l = bare()
 			l.Dial(cfg, netip.AddrPort{}, peer) // the link chooses where the INIT leaves from
 			l.ReadInit()
 			first := l.Post(peer, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"),
-				addressParams(addrs(row.listed))...))
+				addressParams(parseAddrs(row.listed))...))
 			judge("initiator", l, onWay(append(first, l.Post(peer, l.Tag, wire.AppendCookieAck(nil))...))...)
 		})
 	}
@@ -94,7 +94,7 @@ func onWay(list []sctptest.SentPacket) []sctptest.SentPacket {
 // addresses of the other family end then.
 func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 	four, six := netip.MustParseAddrPort("10.0.0.9:0"), netip.MustParseAddrPort("[2001:db8::9]:0")
-	more := addressParams(addrs("10.1.0.9 2001:db8:1::9"))
+	more := addressParams(parseAddrs("10.1.0.9 2001:db8:1::9"))
 	for _, row := range []struct {
 		name  string
 		own   string // Config.LocalAddrs
@@ -121,10 +121,10 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := sctptest.NewLab(t)
 			if row.own != "" {
-				l.Host.Addrs = addrs(row.own)
+				l.Host.Addrs = parseAddrs(row.own)
 				l.Host.Addr = netip.AddrPortFrom(l.Host.Addrs[0], 0)
 			}
-			l.Dial(&assoc.Config{LocalAddrs: addrs(row.own), AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
+			l.Dial(&assoc.Config{LocalAddrs: parseAddrs(row.own), AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
 			var out []sctptest.SentPacket
 			for n := range row.inits {
 				if n > 0 {
@@ -149,7 +149,7 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 
 // An INIT ACK that no INIT of its family can have asked for is nobody's.
 func TestInitAckOfAFamilyThatWasNotAsked(t *testing.T) {
-	l := sctptest.Active(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1")})
+	l := sctptest.Active(t, &assoc.Config{LocalAddrs: parseAddrs("10.0.0.1")})
 	out := l.SendFrom(netip.MustParseAddrPort("[2001:db8::9]:0"), l.Tag,
 		sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
 	l.Expect(out, "")
@@ -162,11 +162,11 @@ func TestInitAckOfAFamilyThatWasNotAsked(t *testing.T) {
 func TestRestartOfADualStackPeer(t *testing.T) {
 	l := sctptest.NewLab(t)
 	l.Listen(&assoc.Config{AssocMaxRetrans: 1000})
-	both := addressParams(addrs("10.0.0.9 10.1.0.9 2001:db8::9"))
+	both := addressParams(parseAddrs("10.0.0.9 10.1.0.9 2001:db8::9"))
 	l.Initiate(both...)
 	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.3:0") // another address of this host
-	l.NoteInitAck(restartFrom(l, l.Peer, addrs("10.0.0.9 10.1.0.9 2001:db8::9")).Pkt)
+	l.NoteInitAck(restartFrom(l, l.Peer, parseAddrs("10.0.0.9 10.1.0.9 2001:db8::9")).Pkt)
 	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	_, restarted := l.Host.Event(assoc.EventRestart)
 	check.That(t, restarted, "no restart: %s", sctptest.Text(out))
@@ -177,7 +177,7 @@ func TestRestartOfADualStackPeer(t *testing.T) {
 // that this side has chosen, and of which family, is no matter.
 func TestCollisionWithADualStackPeer(t *testing.T) {
 	four, six := netip.MustParseAddrPort("10.0.0.9:0"), netip.MustParseAddrPort("[2001:db8::9]:0")
-	both := addressParams(addrs("10.0.0.9 10.1.0.9 2001:db8::9"))
+	both := addressParams(parseAddrs("10.0.0.9 10.1.0.9 2001:db8::9"))
 	for _, row := range []struct {
 		name  string
 		to    []netip.AddrPort // of the own INIT
@@ -191,7 +191,7 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := sctptest.NewLab(t)
-			l.Host.Addrs = addrs("10.0.0.1 2001:db8::1")
+			l.Host.Addrs = parseAddrs("10.0.0.1 2001:db8::1")
 			l.Dial(&assoc.Config{AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
 			l.ReadInit()
 			out := l.Post(row.from, 0, sctptest.InitChunk(l.PeerTag, l.TSN, both...))
@@ -209,7 +209,7 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 // less by.
 func TestRestartFromElsewhere(t *testing.T) {
 	l := sctptest.NewLab(t)
-	l.Host.Addrs = addrs("10.0.0.1 198.51.100.1")
+	l.Host.Addrs = parseAddrs("10.0.0.1 198.51.100.1")
 	l.Listen(&assoc.Config{LocalAddrs: l.Host.Addrs, AssocMaxRetrans: 1000})
 	public := netip.MustParseAddrPort("192.0.2.9:0")
 	l.Initiate(wire.AppendAddressParam(nil, public.Addr()))
@@ -218,7 +218,7 @@ func TestRestartFromElsewhere(t *testing.T) {
 	for _, p := range sctptest.Paths(l.A) {
 		local = append(local, p.Local.Addr())
 	}
-	check.Slice(t, "sources", local, addrs("10.0.0.1 198.51.100.1"))
+	check.Slice(t, "sources", local, parseAddrs("10.0.0.1 198.51.100.1"))
 	l.Host.Addr = netip.MustParseAddrPort("198.51.100.1:0")
 	l.NoteInitAck(restartFrom(l, public, nil).Pkt)
 	out := l.Post(public, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -235,7 +235,8 @@ func TestFamilyOfALinkThatChoosesTheSource(t *testing.T) {
 		l.Host.Receive(l.Now, &p)
 		return l.Collect()
 	}
-	l.NoteInitAck(hand(0, sctptest.InitChunk(l.PeerTag, l.TSN, addressParams(addrs("2001:db8::9 10.1.0.9"))...))[0].Pkt)
+	l.NoteInitAck(hand(0, sctptest.InitChunk(l.PeerTag, l.TSN,
+		addressParams(parseAddrs("2001:db8::9 10.1.0.9"))...))[0].Pkt)
 	out := hand(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	l.A = l.Host.Assocs[0]
 	check.Slice(t, "ways", fromTo(l, out...), []string{"invalid IP>10.0.0.9", "invalid IP>10.1.0.9"})

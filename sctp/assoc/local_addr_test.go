@@ -35,7 +35,7 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			bare := func() *sctptest.Lab {
 				l := sctptest.NewLab(t)
-				l.Host.Own = addrs(row.own)
+				l.Host.Own = parseAddrs(row.own)
 				l.Host.Addr = netip.AddrPortFrom(l.Host.Own[0], 0)
 				l.Peer = netip.AddrPortFrom(netip.MustParseAddr(row.source), 0)
 				return l
@@ -47,7 +47,7 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 				for _, p := range sctptest.Paths(l.A) {
 					got = append(got, p.Remote.Addr())
 				}
-				check.Slice(t, side+": destinations", got, addrs(row.want))
+				check.Slice(t, side+": destinations", got, parseAddrs(row.want))
 				see := func(p sctptest.SentPacket) { sent = append(sent, p.To.Addr()) }
 				for _, p := range first {
 					see(p)
@@ -57,7 +57,7 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 					check.That(t, slices.Contains(got, a), "%s: a packet has gone to %v", side, a)
 				}
 			}
-			params := addressParams(addrs(row.listed))
+			params := addressParams(parseAddrs(row.listed))
 			l := bare()
 			l.Listen(nil)
 			l.Initiate(params...)
@@ -68,7 +68,7 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 			l.Listen(nil)
 			l.Initiate(params...)
 			l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-			l.NoteInitAck(restartFrom(l, l.Peer, addrs(row.listed)).Pkt)
+			l.NoteInitAck(restartFrom(l, l.Peer, parseAddrs(row.listed)).Pkt)
 			judge("restart", l, l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
 
 			l = bare()
@@ -80,27 +80,27 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 	// Nor where the user names it beside others.
 	l := sctptest.NewLab(t)
 	bridge := netip.MustParseAddrPort("172.17.0.1:0")
-	l.Host.Own = addrs("10.0.0.1 172.17.0.1")
+	l.Host.Own = parseAddrs("10.0.0.1 172.17.0.1")
 	a := l.Dial(nil, netip.AddrPort{}, bridge, l.Peer)
 	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == l.Peer, "paths %+v", sctptest.Paths(a))
 	a = l.Dial(nil, netip.AddrPort{}, bridge)
 	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == bridge, "of a peer on this host: %+v", sctptest.Paths(a))
 }
 
-// here is established with a peer that has two addresses, the second of which has become one of
+// newSecondOurs is established with a peer that has two addresses, the second of which has become one of
 // this host.
-func here(t *testing.T) *sctptest.Lab {
+func newSecondOurs(t *testing.T) *sctptest.Lab {
 	l := sctptest.TwoPaths(t)
-	l.Host.Own = addrs("10.0.0.1 10.0.0.10")
+	l.Host.Own = parseAddrs("10.0.0.1 10.0.0.10")
 	return l
 }
 
 // An address that this host gets later is left at once, and nothing goes there, as long as the peer
 // has another and this host has that one.
 func TestAddressThatThisHostGetsLater(t *testing.T) {
-	l := here(t)
+	l := newSecondOurs(t)
 	second := sctptest.Second.Addr()
-	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
+	l.A.UsableFrom(l.Now, parseAddrs("10.0.0.1"))
 	check.Equal(t, "state", sctptest.PathTo(t, l.A, second).State, assoc.PathInactive)
 	answer := func(p sctptest.SentPacket) {
 		check.That(t, p.To.Addr() != second, "%s goes to %v", sctptest.Describe([]wire.Packet{p.Pkt}), p.To)
@@ -113,8 +113,8 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	_, told := l.Host.Event(assoc.EventPathDown)
 	check.That(t, told, "nobody hears that the path is down")
 	l.InState(assoc.Established)
-	l.Host.Own = addrs("10.0.0.1") // and it has it no more
-	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
+	l.Host.Own = parseAddrs("10.0.0.1") // and it has it no more
+	l.A.UsableFrom(l.Now, parseAddrs("10.0.0.1"))
 	l.Until(l.Now.Add(2*time.Minute), func(p sctptest.SentPacket) {
 		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
 			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
@@ -129,7 +129,7 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 func TestPeerWhoseOnlyAddressThisHostGets(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	l.Host.Own = []netip.Addr{l.Peer.Addr()}
-	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
+	l.A.UsableFrom(l.Now, parseAddrs("10.0.0.1"))
 	l.Until(l.Now.Add(time.Hour), func(sctptest.SentPacket) {})
 	l.Collect()
 	err, _ := l.Host.DownErr()
@@ -158,7 +158,7 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 		{"a third host's SHUTDOWN COMPLETE", "10.0.0.11", func(l *sctptest.Lab) { shutdownAcked(l) }, true},
 	} {
 		l := sctptest.TwoPaths(t)
-		l.Host.Own = addrs("10.0.0.1 " + row.own)
+		l.Host.Own = parseAddrs("10.0.0.1 " + row.own)
 		row.send(l)
 		l.Collect()
 		_, ended := l.Host.DownErr()

@@ -36,59 +36,59 @@ func TestMalformedPackets(t *testing.T) {
 		blue   string   // and a host without one
 	}
 	rows := []row{
-		{"as it should be", own, [][]byte{beat}, "HEARTBEAT ACK", "ABORT"},
-		{"no chunk", own, nil, "", ""},
-		{"three octets where a chunk should be", own, [][]byte{beat[:3]}, "", ""},
-		{"three octets behind a chunk", own, [][]byte{beat, beat[:3]}, "HEARTBEAT ACK", "ABORT"},
+		{"as it should be", ownTag, [][]byte{beat}, "HEARTBEAT ACK", "ABORT"},
+		{"no chunk", ownTag, nil, "", ""},
+		{"three octets where a chunk should be", ownTag, [][]byte{beat[:3]}, "", ""},
+		{"three octets behind a chunk", ownTag, [][]byte{beat, beat[:3]}, "HEARTBEAT ACK", "ABORT"},
 
 		// req 9260-6.10-6: the partial chunk is dropped, what is before it is not
-		{"length one past the end", own, [][]byte{set(beat, 3, 17)}, "", ""},
-		{"length past the end, behind a chunk", own, [][]byte{beat, set(beat, 3, 17)}, "HEARTBEAT ACK", "ABORT"},
-		{"length 65535", own, [][]byte{beat, set(beat, 2, 0xff, 0xff)}, "HEARTBEAT ACK", "ABORT"},
-		{"DATA that is cut off", own, [][]byte{sctptest.DataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
-		{"SACK with more gaps than octets", own, [][]byte{set(wire.AppendSack(nil, wire.SackFields{}), 13, 9)}, "", "ABORT"},
-		{"DATA shorter than its header", own, [][]byte{wire.AppendChunk(nil, wire.ChunkData, 3, make([]byte, 8)), beat}, "HEARTBEAT ACK", "ABORT"},
+		{"length one past the end", ownTag, [][]byte{set(beat, 3, 17)}, "", ""},
+		{"length past the end, behind a chunk", ownTag, [][]byte{beat, set(beat, 3, 17)}, "HEARTBEAT ACK", "ABORT"},
+		{"length 65535", ownTag, [][]byte{beat, set(beat, 2, 0xff, 0xff)}, "HEARTBEAT ACK", "ABORT"},
+		{"DATA that is cut off", ownTag, [][]byte{sctptest.DataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
+		{"SACK with more gaps than octets", ownTag, [][]byte{set(wire.AppendSack(nil, wire.SackFields{}), 13, 9)}, "", "ABORT"},
+		{"DATA shorter than its header", ownTag, [][]byte{wire.AppendChunk(nil, wire.ChunkData, 3, make([]byte, 8)), beat}, "HEARTBEAT ACK", "ABORT"},
 
-		{"a parameter of an INIT past its end", zero, [][]byte{with(0xc0, 6, 0, 9, 0, 0, 0, 1)}, "ABORT", "ABORT"},
-		{"a parameter of an INIT of length 3", zero, [][]byte{with(0xc0, 6, 0, 3)}, "ABORT", "ABORT"},
-		{"the parameter of a HEARTBEAT past its end", own, [][]byte{set(beat, 6, 0, 13)}, "", "ABORT"},
-		{"a HEARTBEAT without its parameter", own, [][]byte{wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, nil)}, "", "ABORT"},
-		{"a cause past the end of its ERROR", own, [][]byte{wire.AppendChunk(nil, wire.ChunkError, 0, []byte{0, 13, 0, 5}), beat}, "HEARTBEAT ACK", "ABORT"},
+		{"a parameter of an INIT past its end", zeroTag, [][]byte{with(0xc0, 6, 0, 9, 0, 0, 0, 1)}, "ABORT", "ABORT"},
+		{"a parameter of an INIT of length 3", zeroTag, [][]byte{with(0xc0, 6, 0, 3)}, "ABORT", "ABORT"},
+		{"the parameter of a HEARTBEAT past its end", ownTag, [][]byte{set(beat, 6, 0, 13)}, "", "ABORT"},
+		{"a HEARTBEAT without its parameter", ownTag, [][]byte{wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, nil)}, "", "ABORT"},
+		{"a cause past the end of its ERROR", ownTag, [][]byte{wire.AppendChunk(nil, wire.ChunkError, 0, []byte{0, 13, 0, 5}), beat}, "HEARTBEAT ACK", "ABORT"},
 		// req 9260-3.3.7-5
-		{"a cause past the end of an ABORT", own,
+		{"a cause past the end of an ABORT", ownTag,
 			[][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 13, 0, 5})}, "", ""},
 
 		// req 9260-3.2-11, 9260-3.2-8
-		{"padding that is not zero", own, [][]byte{set(odd, 13, 1, 2, 3), beat}, "HEARTBEAT ACK HEARTBEAT ACK", "ABORT"},
-		{"no padding at the end", own, [][]byte{odd[:13]}, "HEARTBEAT ACK", "ABORT"},
-		{"padding counted in the length", own, [][]byte{set(odd, 3, 16)}, "HEARTBEAT ACK", "ABORT"},
-		{"four octets of padding", own, [][]byte{beat, make([]byte, 4), beat}, "HEARTBEAT ACK", "ABORT"},
+		{"padding that is not zero", ownTag, [][]byte{set(odd, 13, 1, 2, 3), beat}, "HEARTBEAT ACK HEARTBEAT ACK", "ABORT"},
+		{"no padding at the end", ownTag, [][]byte{odd[:13]}, "HEARTBEAT ACK", "ABORT"},
+		{"padding counted in the length", ownTag, [][]byte{set(odd, 3, 16)}, "HEARTBEAT ACK", "ABORT"},
+		{"four octets of padding", ownTag, [][]byte{beat, make([]byte, 4), beat}, "HEARTBEAT ACK", "ABORT"},
 
 		// req 9260-12.3-1, 9260-8.5.1-2
-		{"INIT before another chunk", zero, [][]byte{init, beat}, "", ""},
-		{"INIT behind another chunk", zero, [][]byte{beat, init}, "", ""},
-		{"INIT behind another chunk, with the tag", own, [][]byte{beat, init}, "HEARTBEAT ACK", ""},
-		{"INIT with the tag", own, [][]byte{init}, "", ""},
-		{"two INITs", zero, [][]byte{init, init}, "", ""},
-		{"INIT ACK before another chunk", own, [][]byte{sctptest.InitAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
-		{"SHUTDOWN COMPLETE behind another chunk", own, [][]byte{beat, wire.AppendShutdownComplete(nil, false), beat}, "HEARTBEAT ACK", ""},
+		{"INIT before another chunk", zeroTag, [][]byte{init, beat}, "", ""},
+		{"INIT behind another chunk", zeroTag, [][]byte{beat, init}, "", ""},
+		{"INIT behind another chunk, with the tag", ownTag, [][]byte{beat, init}, "HEARTBEAT ACK", ""},
+		{"INIT with the tag", ownTag, [][]byte{init}, "", ""},
+		{"two INITs", zeroTag, [][]byte{init, init}, "", ""},
+		{"INIT ACK before another chunk", ownTag, [][]byte{sctptest.InitAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
+		{"SHUTDOWN COMPLETE behind another chunk", ownTag, [][]byte{beat, wire.AppendShutdownComplete(nil, false), beat}, "HEARTBEAT ACK", ""},
 
-		{"tag 0", zero, [][]byte{beat}, "", ""},
-		{"tag 0, ABORT", zero, [][]byte{wire.AppendAbort(nil, false)}, "", ""},
-		{"Initiate Tag 0", zero, [][]byte{sctptest.InitChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
+		{"tag 0", zeroTag, [][]byte{beat}, "", ""},
+		{"tag 0, ABORT", zeroTag, [][]byte{wire.AppendAbort(nil, false)}, "", ""},
+		{"Initiate Tag 0", zeroTag, [][]byte{sctptest.InitChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
 		// req 9260-8.5-1
-		{"a wrong tag", foreign, [][]byte{beat}, "", "ABORT"},
-		{"the peer's tag", peers, [][]byte{beat}, "", "ABORT"},
+		{"a wrong tag", foreignTag, [][]byte{beat}, "", "ABORT"},
+		{"the peer's tag", peerTag, [][]byte{beat}, "", "ABORT"},
 
 		// req 9260-3.2-6
-		{"reserved flags of a HEARTBEAT", own, [][]byte{set(beat, 1, 0xff)}, "HEARTBEAT ACK", "ABORT"},
-		{"reserved flags of SHUTDOWN ACK, which comes too early", own, [][]byte{set(wire.AppendShutdownAck(nil), 1, 0xff)}, "", "SHUTDOWN COMPLETE"},
-		{"reserved flags of an unknown chunk", own, [][]byte{wire.AppendChunk(nil, 0xbe, 0xff, nil), beat}, "HEARTBEAT ACK", "ABORT"},
+		{"reserved flags of a HEARTBEAT", ownTag, [][]byte{set(beat, 1, 0xff)}, "HEARTBEAT ACK", "ABORT"},
+		{"reserved flags of SHUTDOWN ACK, which comes too early", ownTag, [][]byte{set(wire.AppendShutdownAck(nil), 1, 0xff)}, "", "SHUTDOWN COMPLETE"},
+		{"reserved flags of an unknown chunk", ownTag, [][]byte{wire.AppendChunk(nil, 0xbe, 0xff, nil), beat}, "HEARTBEAT ACK", "ABORT"},
 	}
 	for n := range byte(4) { // req 9260-6.10-7
 		rows = append(rows,
-			row{fmt.Sprintf("chunk of length %d", n), own, [][]byte{set(beat, 3, n), beat}, "", ""},
-			row{fmt.Sprintf("chunk of length %d behind another", n), own, [][]byte{beat, set(beat, 3, n), beat},
+			row{fmt.Sprintf("chunk of length %d", n), ownTag, [][]byte{set(beat, 3, n), beat}, "", ""},
+			row{fmt.Sprintf("chunk of length %d behind another", n), ownTag, [][]byte{beat, set(beat, 3, n), beat},
 				"HEARTBEAT ACK", "ABORT"})
 	}
 	for _, row := range rows {

@@ -60,13 +60,13 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var list []netip.AddrPort
-			for _, a := range addrs(row.before) {
+			for _, a := range parseAddrs(row.before) {
 				list = append(list, netip.AddrPortFrom(a, 0))
 			}
 			l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, list...)
 			from := netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
 			tag, known := l.Tag, sctptest.Paths(l.A)
-			answer := restartFrom(l, from, addrs(row.after)).Pkt
+			answer := restartFrom(l, from, parseAddrs(row.after)).Pkt
 			if row.added != "" {
 				code, cause := sctptest.CauseOf(answer)
 				var got []netip.Addr
@@ -76,7 +76,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 					got = append(got, a)
 				}
 				check.That(t, sctptest.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag &&
-					code == wire.CauseRestart && slices.Equal(got, addrs(row.added)),
+					code == wire.CauseRestart && slices.Equal(got, parseAddrs(row.added)),
 					"answered by %s, tag %#x, cause %v %v", sctptest.Describe([]wire.Packet{answer}), answer.VTag(),
 					code, got)
 				// req 9260-5.2.2-8
@@ -96,7 +96,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 				// req 9260-5.4-1
 				check.That(t, (p.State == assoc.PathActive) == (i == 0) && p.Primary == (i == 0), "%+v", p)
 			}
-			check.Slice(t, "destinations", got, addrs(row.destinations))
+			check.Slice(t, "destinations", got, parseAddrs(row.destinations))
 			// What the peer no longer has is no longer heard.
 			for _, k := range known {
 				answered := slices.ContainsFunc(l.Post(k.Remote, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))),
@@ -122,7 +122,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l, out := listingLab(t, nil, second)
 	l.Until(l.Now, func(p sctptest.SentPacket) { out = append(out, p) })
-	probe := to(second, out)[0]
+	probe := sentTo(second, out)[0]
 	abort := wire.AppendAbort(nil, true) // what a host without such an association says, section 8.4
 	l.Deliver(second, sctptest.Packet(sctptest.PortA, sctptest.PortB, probe.VTag(), abort))
 	l.Collect()
@@ -135,7 +135,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	camped := func(t *testing.T) (l *sctptest.Lab, probe wire.Packet) {
 		l, out := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
 		l.Until(l.Now, func(p sctptest.SentPacket) { out = append(out, p) })
-		return l, to(second, out)[0]
+		return l, sentTo(second, out)[0]
 	}
 	// The owner has another address, which makes its INIT one with new addresses.
 	owner := func(l *sctptest.Lab) sctptest.SentPacket {
@@ -168,7 +168,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		must.That(t, len(l.Host.Assocs) == 2 && l.A != camper && sctptest.Has(out[0].Pkt, wire.ChunkCookieAck) &&
 			out[0].To == second,
 			"%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), sctptest.Text(out))
-		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 ||
+		if out := sentTo(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 ||
 			!sctptest.Has(out[0], wire.ChunkHeartbeatAck) {
 			t.Error("the owner's packets do not find its association")
 		}
@@ -198,7 +198,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendAbort(nil, false)))
 		l.Collect()
 		l.InState(assoc.Closed)
-		out := to(second, l.Post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
+		out := sentTo(second, l.Post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
 		check.That(t, len(out) == 1 && sctptest.Has(out[0], wire.ChunkAbort) && out[0].VTag() == 0x1234,
 			// req 9260-8.4-10, 9260-8.4-11
 			"a packet from there, out of the blue, is answered by %s", sctptest.Describe(out))
@@ -207,7 +207,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
 		must.OK(t, l.A.RequestHeartbeat(l.Now, second.Addr()))
-		info := sctptest.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
+		info := sctptest.ChunkOf(sentTo(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
 		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
 		p := owner(l)
 		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s",

@@ -125,7 +125,7 @@ func TestReconfigure(t *testing.T) {
 	want.RTOInitial, want.RTOMin, want.RTOMax, want.MaxInitRTO, want.AutoClose = 2*time.Second, 3*time.Second,
 		4*time.Second, 5*time.Second, 6*time.Second
 	want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans, want.PotentiallyFailedMaxRetrans,
-		want.PrimarySwitchoverMaxRetrans = 11, 12, 13, 2, ptr(7)
+		want.PrimarySwitchoverMaxRetrans = 11, 12, 13, 2, ptrTo(7)
 	want.SackDelay, want.LoneSackDelay, want.HeartbeatInterval, want.HBMaxBurst, want.MaxBurst = 300*time.Millisecond,
 		time.Millisecond, 7*time.Second, 8, 9
 	want.RecvBuffer, want.SendBuffer, want.PartialDelivery, want.MaxSegment, want.MTU = 1<<20, 1<<19, 3000, 700, 1200

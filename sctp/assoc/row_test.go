@@ -74,8 +74,8 @@ type traffic struct {
 	within bool // a message of two packets
 }
 
-// late returns one of those that come late, now and then.
-func (w *traffic) late() (p rawio.Packet, ok bool) {
+// latePacket returns one of those that come late, now and then.
+func (w *traffic) latePacket() (p rawio.Packet, ok bool) {
 	if len(w.held) == 0 || w.IntN(8) > 0 {
 		return p, false
 	}
@@ -83,17 +83,17 @@ func (w *traffic) late() (p rawio.Packet, ok bool) {
 	return p, true
 }
 
-// detour has a packet go another way.
-func (w *traffic) detour(p *rawio.Packet) {
+// takeDetour has a packet go another way.
+func (w *traffic) takeDetour(p *rawio.Packet) {
 	q := w.second[w.IntN(len(w.second))]
 	if p.Local, p.Remote = q.Local, q.Remote; p.Remote != stranger && w.IntN(2) == 0 {
 		w.local = q // from now on
 	}
 }
 
-// packet is the next.
-func (w *traffic) packet() rawio.Packet {
-	if p, ok := w.late(); ok {
+// nextPacket is the next.
+func (w *traffic) nextPacket() rawio.Packet {
+	if p, ok := w.latePacket(); ok {
 		return p
 	}
 	w.n++
@@ -137,7 +137,7 @@ func (w *traffic) packet() rawio.Packet {
 	case chance < 360:
 		port++
 	case chance < 366 && len(w.second) > 0:
-		w.detour(&p)
+		w.takeDetour(&p)
 	case chance < 370:
 		lost = true
 	case chance < 374:
@@ -179,13 +179,13 @@ func (w *traffic) packet() rawio.Packet {
 	}
 	if lost {
 		w.held = append(w.held, p)
-		return w.packet()
+		return w.nextPacket()
 	}
 	return p
 }
 
-// ways are those that packets may come by, or seem to, the first of a stranger.
-func ways(l *sctptest.Lab, two bool) []rawio.Packet {
+// packetWays are those that packets may come by, or seem to, the first of a stranger.
+func packetWays(l *sctptest.Lab, two bool) []rawio.Packet {
 	w := []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: sctptest.IPv4[1], Remote: l.Peer},
 		{Local: l.Host.Addr, Remote: l.Peer},
 		{Local: l.Host.Addr, Remote: netip.AddrPortFrom(l.Peer.Addr(), 9899)}} // by UDP
@@ -306,8 +306,8 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		many.A.SetUpper(placers[1], nil)
 		w := &traffic{Rand: rand.New(rand.NewPCG(9260, seed)), tag: one.Tag, rough: seed%4 == 3, next: one.TSN,
 			local: rawio.Packet{Local: one.Host.Addr, Remote: one.Peer}}
-		w.second = ways(one, seed%3 == 1)
-		inStep(t, seed, ends, w.Rand, w.packet)
+		w.second = packetWays(one, seed%3 == 1)
+		inStep(t, seed, ends, w.Rand, w.nextPacket)
 		check.Slice(t, "what the Placer saw", placers[1].Seen, placers[0].Seen)
 		rows += placers[1].rows
 		packets += placers[1].packets
@@ -326,8 +326,8 @@ type fragments struct {
 	ppid  uint32
 }
 
-func (w *fragments) packet() rawio.Packet {
-	if p, ok := w.late(); ok {
+func (w *fragments) nextPacket() rawio.Packet {
+	if p, ok := w.latePacket(); ok {
 		return p
 	}
 	w.n++
@@ -372,7 +372,7 @@ func (w *fragments) packet() rawio.Packet {
 	case chance < 70:
 		p.Kind = rawio.KindHostUnreachable
 	case chance < 80 && len(w.second) > 0:
-		w.detour(&p)
+		w.takeDetour(&p)
 	case chance < 90:
 		text = text[:1+w.IntN(len(text))]
 	case chance < 95:
@@ -406,7 +406,7 @@ func (w *fragments) packet() rawio.Packet {
 	}
 	if lost {
 		w.held = append(w.held, p)
-		return w.packet()
+		return w.nextPacket()
 	}
 	return p
 }
@@ -443,8 +443,8 @@ func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 		l := ends[0]
 		w := &fragments{traffic: traffic{Rand: rand.New(rand.NewPCG(6581, seed)), tag: l.Tag, rough: seed%4 == 3,
 			next: l.TSN, local: rawio.Packet{Local: l.Host.Addr, Remote: l.Peer}}, flags: wire.FlagU}
-		w.second = ways(l, seed%5 == 1)
-		r, n := inStep(t, seed, ends, w.Rand, w.packet)
+		w.second = packetWays(l, seed%5 == 1)
+		r, n := inStep(t, seed, ends, w.Rand, w.nextPacket)
 		if seed%7 >= 5 {
 			check.That(t, r == 0, "seed %d: %d rows of fragments to a Placer", seed, r)
 		} else {

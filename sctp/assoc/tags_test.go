@@ -32,33 +32,33 @@ func TestVerificationTagRules(t *testing.T) {
 		ends   bool
 	}{
 		// req 9260-8.5.1-4
-		{"ABORT, own tag, T=0: accepted", up, own, [][]byte{abort(false)}, true},
-		{"ABORT, own tag, T=1: discarded", up, own, [][]byte{abort(true)}, false},
-		{"ABORT, peer's tag, T=1: accepted", up, peers, [][]byte{abort(true)}, true},
-		{"ABORT, peer's tag, T=0: discarded", up, peers, [][]byte{abort(false)}, false},
-		{"ABORT, foreign tag, T=1: discarded", up, foreign, [][]byte{abort(true)}, false},
-		{"ABORT behind a HEARTBEAT, T=0: accepted, the HEARTBEAT unanswered", up, own, // req 9260-9.1-3
+		{"ABORT, own tag, T=0: accepted", up, ownTag, [][]byte{abort(false)}, true},
+		{"ABORT, own tag, T=1: discarded", up, ownTag, [][]byte{abort(true)}, false},
+		{"ABORT, peer's tag, T=1: accepted", up, peerTag, [][]byte{abort(true)}, true},
+		{"ABORT, peer's tag, T=0: discarded", up, peerTag, [][]byte{abort(false)}, false},
+		{"ABORT, foreign tag, T=1: discarded", up, foreignTag, [][]byte{abort(true)}, false},
+		{"ABORT behind a HEARTBEAT, T=0: accepted, the HEARTBEAT unanswered", up, ownTag, // req 9260-9.1-3
 			[][]byte{wire.AppendHeartbeat(nil, []byte("x")), abort(false)}, true},
-		{"ABORT behind a HEARTBEAT, T=1: the packet is discarded", up, own,
+		{"ABORT behind a HEARTBEAT, T=1: the packet is discarded", up, ownTag,
 			[][]byte{wire.AppendHeartbeat(nil, []byte("x")), abort(true)}, false},
 		// req 9260-3.3.7-5
-		{"ABORT with a broken cause: discarded", up, own,
+		{"ABORT with a broken cause: discarded", up, ownTag,
 			[][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 12, 0, 99})}, false},
 		// req 9260-8.5.1-7
-		{"SHUTDOWN COMPLETE, own tag, T=0: accepted", ackSent, own, [][]byte{complete(false)}, true},
-		{"SHUTDOWN COMPLETE, own tag, T=1: discarded", ackSent, own, [][]byte{complete(true)}, false},
-		{"SHUTDOWN COMPLETE, peer's tag, T=1: accepted", ackSent, peers, [][]byte{complete(true)}, true},
-		{"SHUTDOWN COMPLETE, peer's tag, T=0: discarded", ackSent, peers, [][]byte{complete(false)}, false},
-		{"SHUTDOWN COMPLETE in ESTABLISHED: ignored", up, own, [][]byte{complete(false)}, false}, // req 9260-8.5.1-8
+		{"SHUTDOWN COMPLETE, own tag, T=0: accepted", ackSent, ownTag, [][]byte{complete(false)}, true},
+		{"SHUTDOWN COMPLETE, own tag, T=1: discarded", ackSent, ownTag, [][]byte{complete(true)}, false},
+		{"SHUTDOWN COMPLETE, peer's tag, T=1: accepted", ackSent, peerTag, [][]byte{complete(true)}, true},
+		{"SHUTDOWN COMPLETE, peer's tag, T=0: discarded", ackSent, peerTag, [][]byte{complete(false)}, false},
+		{"SHUTDOWN COMPLETE in ESTABLISHED: ignored", up, ownTag, [][]byte{complete(false)}, false}, // req 9260-8.5.1-8
 		// req 9260-8.5-1
-		{"HEARTBEAT with the peer's tag: discarded", up, peers, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
-		{"HEARTBEAT with a foreign tag: discarded", up, foreign, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
+		{"HEARTBEAT with the peer's tag: discarded", up, peerTag, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
+		{"HEARTBEAT with a foreign tag: discarded", up, foreignTag, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
 		// req 9260-8.5.1-2, 9260-12.3-1
-		{"tag 0 without INIT: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
-		{"tag 0 with ABORT: discarded", up, zero, [][]byte{abort(false)}, false},
-		{"INIT with another chunk: discarded", up, zero, [][]byte{sctptest.InitChunk(9, 9), wire.AppendHeartbeat(nil, []byte("x"))}, false},
-		{"INIT with a tag: discarded", up, own, [][]byte{sctptest.InitChunk(9, 9)}, false},
-		{"INIT behind another chunk with tag 0: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x")), sctptest.InitChunk(9, 9)}, false},
+		{"tag 0 without INIT: discarded", up, zeroTag, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
+		{"tag 0 with ABORT: discarded", up, zeroTag, [][]byte{abort(false)}, false},
+		{"INIT with another chunk: discarded", up, zeroTag, [][]byte{sctptest.InitChunk(9, 9), wire.AppendHeartbeat(nil, []byte("x"))}, false},
+		{"INIT with a tag: discarded", up, ownTag, [][]byte{sctptest.InitChunk(9, 9)}, false},
+		{"INIT behind another chunk with tag 0: discarded", up, zeroTag, [][]byte{wire.AppendHeartbeat(nil, []byte("x")), sctptest.InitChunk(9, 9)}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
@@ -73,10 +73,10 @@ func TestVerificationTagRules(t *testing.T) {
 	}
 }
 
-func own(l *sctptest.Lab) uint32     { return l.Tag }
-func peers(l *sctptest.Lab) uint32   { return l.PeerTag }
-func foreign(l *sctptest.Lab) uint32 { return l.Tag ^ l.PeerTag ^ 0x5a5a5a5a }
-func zero(*sctptest.Lab) uint32      { return 0 }
+func ownTag(l *sctptest.Lab) uint32     { return l.Tag }
+func peerTag(l *sctptest.Lab) uint32    { return l.PeerTag }
+func foreignTag(l *sctptest.Lab) uint32 { return l.Tag ^ l.PeerTag ^ 0x5a5a5a5a }
+func zeroTag(*sctptest.Lab) uint32      { return 0 }
 
 func TestPacketFromAnAddressThatIsNotThePeersIsDropped(t *testing.T) {
 	l := sctptest.Passive(t, nil)

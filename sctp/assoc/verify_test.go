@@ -34,8 +34,8 @@ func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *sct
 	return l, l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 }
 
-// to returns what is for an address.
-func to(addr netip.AddrPort, out []sctptest.SentPacket) (list []wire.Packet) {
+// sentTo returns what is for an address.
+func sentTo(addr netip.AddrPort, out []sctptest.SentPacket) (list []wire.Packet) {
 	for _, p := range out {
 		if p.To == addr {
 			list = append(list, p.Pkt)
@@ -118,7 +118,7 @@ func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 			l.Now = max(l.Now, l.A.NextTimeout())
 			l.A.HandleTimeout(l.Now)
 			out = append(out, l.Collect()...)
-			probes := to(second, out)
+			probes := sentTo(second, out)
 			must.That(t, len(probes) == 1, "sent %v", sctptest.Text(out))
 			value := slices.Clone(sctptest.ChunkOf(probes[0], wire.ChunkHeartbeat).Value())
 			row.spoil(value[4:])
@@ -193,13 +193,13 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l, _ := listingLab(t, nil, second)
 			out := l.Post(second, l.Tag, row.chunks(l)...)
-			for _, p := range to(second, out) {
+			for _, p := range sentTo(second, out) {
 				types := sctptest.ChunkTypes(p)
 				// req 9260-5.4-8
 				check.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}),
 					"%v to an unconfirmed address", types)
 			}
-			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool {
+			check.That(t, slices.ContainsFunc(sentTo(l.Peer, out), func(p wire.Packet) bool {
 				return sctptest.Has(p, row.want)
 			}),
 				"no %v: %v", row.want, sctptest.Text(out))
@@ -210,12 +210,13 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 		must.OK(t, l.A.Shutdown(l.Now))
 		l.Collect()
 		out := l.Post(second, l.Tag, wire.AppendShutdownAck(nil))
-		check.That(t, len(to(second, out)) == 0 && sctptest.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v",
+		check.That(t, len(sentTo(second, out)) == 0 &&
+			sctptest.Has(sentTo(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v",
 			sctptest.Text(out))
 	})
 	t.Run("HEARTBEAT is answered there", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
-		out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
+		out := sentTo(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
 		check.That(t, slices.ContainsFunc(out,
 			func(p wire.Packet) bool { return sctptest.Has(p, wire.ChunkHeartbeatAck) }), "no HEARTBEAT ACK")
 	})
@@ -262,7 +263,7 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 // Answers leave from the own address that was asked, whatever the path's is.
 func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
 	l := sctptest.NewLab(t)
-	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2"), HeartbeatInterval: -1})
+	l.Listen(&assoc.Config{LocalAddrs: parseAddrs("10.0.0.1 10.0.0.2"), HeartbeatInterval: -1})
 	l.Handshake()
 	first := l.Host.Addr
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.2:0")
@@ -330,7 +331,7 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 }
 
 // info returns the nonce of a HEARTBEAT.
-func nonce(pkt wire.Packet) uint64 {
+func nonceOf(pkt wire.Packet) uint64 {
 	h, _ := wire.AsHeartbeat(sctptest.ChunkOf(pkt, wire.ChunkHeartbeat))
 	return binary.BigEndian.Uint64(h.Info())
 }
@@ -352,7 +353,7 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 			see(p)
 		}
 		l.Until(l.Now.Add(15500*time.Millisecond), see)
-		must.That(t, len(probes) == 5 && nonce(probes[0]) != nonce(probes[1]), "%d probes", len(probes))
+		must.That(t, len(probes) == 5 && nonceOf(probes[0]) != nonceOf(probes[1]), "%d probes", len(probes))
 		value := sctptest.ChunkOf(probes[4-age], wire.ChunkHeartbeat).Value()
 		answer := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
 			wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))

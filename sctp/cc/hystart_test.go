@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// rounds gives c one full window of acknowledgements a round trip, each round with one measurement.
-func rounds(c Controller, rtts ...time.Duration) {
+// playRounds gives c one full window of acknowledgements a round trip, each round with one measurement.
+func playRounds(c Controller, rtts ...time.Duration) {
 	for _, rtt := range rtts {
 		w := c.Window()
 		for left := w; left > 0; left -= 1000 {
@@ -27,14 +27,14 @@ const ms = time.Millisecond
 
 func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 	c := NewReno(1000, false)
-	rounds(c, 100*ms, 100*ms, 101*ms)
+	playRounds(c, 100*ms, 100*ms, 101*ms)
 	doubled := c.Window()
 	must.That(t, doubled >= 7*4000, "cwnd %d after three rounds of slow start", doubled)
-	rounds(c, 115*ms) // more than an eighth longer
-	rounds(c, 130*ms)
+	playRounds(c, 115*ms) // more than an eighth longer
+	playRounds(c, 130*ms)
 	check.That(t, c.Window() <= doubled*9/5, "cwnd grew from %d to %d in two careful rounds, want a quarter each",
 		doubled, c.Window())
-	rounds(c, 140*ms, 150*ms, 160*ms, 170*ms)
+	playRounds(c, 140*ms, 150*ms, 160*ms, 170*ms)
 	check.That(t, c.Ssthresh() <= c.Window(), "still in slow start with cwnd %d after five careful rounds", c.Window())
 }
 
@@ -42,9 +42,9 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 	for name, make := range map[string]Factory{"NewReno": NewReno, "CUBIC": NewCubic} {
 		c := make(1000, false)
-		rounds(c, 300*ms, 300*ms, 300*ms)
+		playRounds(c, 300*ms, 300*ms, 300*ms)
 		before := c.Window()
-		rounds(c, 385*ms)
+		playRounds(c, 385*ms)
 		check.That(t, c.Ssthresh() <= before*3/2 && c.Window() <= before*3/2,
 			"%s: cwnd %d, ssthresh %d after a round with a long queue that began with %d", name, c.Window(),
 			c.Ssthresh(), before)
@@ -117,7 +117,7 @@ func TestCarefulGrowth(t *testing.T) {
 		} {
 			for acked, careful := range map[int]int{1000: 250, 5: 2, 4: 1} {
 				c := make(1000, false)
-				rounds(c, 100*ms, 100*ms, 115*ms)
+				playRounds(c, 100*ms, 100*ms, 115*ms)
 				do(c)
 				want := acked
 				if event == "none" {

@@ -15,7 +15,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func listening(t *testing.T) *endpointtest.Bench {
+func newListening(t *testing.T) *endpointtest.Bench {
 	b := endpointtest.New(t, endpoint.Config{})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	return b
@@ -26,7 +26,7 @@ func listening(t *testing.T) *endpointtest.Bench {
 // COOKIE ACK sends its COOKIE ECHO again, after the association has been given up here, and packets
 // of that are still under way.
 func TestCookieMakesOneAssociation(t *testing.T) {
-	b := listening(t)
+	b := newListening(t)
 	tag, cookie := b.CookieOf(goodInit)
 	a, _ := b.Echo(tag, cookie)
 	must.That(t, a != nil, "no association")
@@ -52,7 +52,7 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 // once, and one that is so late by a cookie that it asks for anew (section 5.2.6).
 func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 	race.Alone(t)
-	b := listening(t)
+	b := newListening(t)
 	early, unused := b.CookieOf(goodInit) // of a handshake that has not ended
 	b.Now = b.Now.Add(time.Second)
 	tag, cookie := b.CookieOf(goodInit)
@@ -87,7 +87,7 @@ func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 // The cookie for an INIT that crosses an own one has the tag of the own one (section 5.2.1). It may
 // come when that association has been given up.
 func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
-	b := listening(t)
+	b := newListening(t)
 	a := b.Connect(localPort, peerAddr)
 	b.Receive(sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.CookieIn(b.Poll(a.PollTransmit))
@@ -99,7 +99,7 @@ func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 
 // An association whose peer has restarted has had two tags, and neither comes back.
 func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
-	b := listening(t)
+	b := newListening(t)
 	first, cookie := b.CookieOf(goodInit)
 	a, _ := b.Echo(first, cookie)
 	anew := goodInit
