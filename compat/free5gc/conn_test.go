@@ -19,14 +19,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func ok(t *testing.T, err error) {
+func mustOK(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func equal(t *testing.T, what string, got, want any) {
+func checkEqual(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: %+v, want %+v", what, got, want)
@@ -34,57 +34,57 @@ func equal(t *testing.T, what string, got, want any) {
 }
 
 // listen returns a listener on the loopback network.
-func listen(t *testing.T) *SCTPListener {
+func listenLoopback(t *testing.T) *SCTPListener {
 	l, err := ListenSCTP("sctp", &SCTPAddr{IPAddrs: []net.IPAddr{{IP: net.IPv4(127, 0, 0, 1)}}})
-	ok(t, err)
+	mustOK(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 // pair returns both ends of an association.
-func pair(t *testing.T) (a, b *SCTPConn) {
-	l := listen(t)
+func connectedPair(t *testing.T) (a, b *SCTPConn) {
+	l := listenLoopback(t)
 	a, err := DialSCTP("sctp", nil, l.Addr().(*SCTPAddr))
-	ok(t, err)
+	mustOK(t, err)
 	b, err = l.AcceptSCTP(1000)
-	ok(t, err)
+	mustOK(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }
 
 // raw reads an option as the system call does.
-func raw(t *testing.T, c *SCTPConn, opt uintptr, octets int) []byte {
+func rawOption(t *testing.T, c *SCTPConn, opt uintptr, octets int) []byte {
 	t.Helper()
 	b, n := make([]byte, octets), int32(octets)
 	_, _, err := c.Getsockopt(opt, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&n)))
-	ok(t, err)
+	mustOK(t, err)
 	return b[:n]
 }
 
 // Each event is the octet of sctp_event_subscribe in its place, and no other.
 func TestEventsBitByBit(t *testing.T) {
-	c, _ := pair(t)
+	c, _ := connectedPair(t)
 	for i, event := range []int{SCTP_EVENT_DATA_IO, SCTP_EVENT_ASSOCIATION, SCTP_EVENT_ADDRESS, SCTP_EVENT_SEND_FAILURE, SCTP_EVENT_PEER_ERROR, SCTP_EVENT_SHUTDOWN,
 		SCTP_EVENT_PARTIAL_DELIVERY, SCTP_EVENT_ADAPTATION_LAYER, SCTP_EVENT_AUTHENTICATION, SCTP_EVENT_SENDER_DRY} {
-		ok(t, c.SubscribeEvents(event))
+		mustOK(t, c.SubscribeEvents(event))
 		got, err := c.SubscribedEvents()
-		ok(t, err)
-		equal(t, "subscribed to", got, event)
+		mustOK(t, err)
+		checkEqual(t, "subscribed to", got, event)
 		want := make([]byte, 14)
 		want[i] = 1
-		equal(t, "octets", raw(t, c, SCTP_EVENTS, 14), want)
+		checkEqual(t, "octets", rawOption(t, c, SCTP_EVENTS, 14), want)
 	}
 	for _, flags := range []int{SCTP_EVENT_ALL, 0, 0x2aa, 0x155} {
-		ok(t, c.SubscribeEvents(flags))
+		mustOK(t, c.SubscribeEvents(flags))
 		got, err := c.SubscribedEvents()
-		ok(t, err)
-		equal(t, "subscribed to", got, flags)
+		mustOK(t, err)
+		checkEqual(t, "subscribed to", got, flags)
 	}
 }
 
 // What each call sets is in the structure of the option field by field, and is read back.
 func TestOptionsAreReadBack(t *testing.T) {
-	c, _ := pair(t)
+	c, _ := connectedPair(t)
 	u32 := func(v ...uint32) (b []byte) {
 		for _, v := range v {
 			b = binary.NativeEndian.AppendUint32(b, v)
@@ -97,37 +97,37 @@ func TestOptionsAreReadBack(t *testing.T) {
 		}
 		return b
 	}
-	ok(t, c.SetInitMsg(11, 12, 13, 14))
-	equal(t, "INITMSG", raw(t, c, SCTP_INITMSG, 8), u16(11, 12, 13, 14))
+	mustOK(t, c.SetInitMsg(11, 12, 13, 14))
+	checkEqual(t, "INITMSG", rawOption(t, c, SCTP_INITMSG, 8), u16(11, 12, 13, 14))
 
 	info := SndRcvInfo{Stream: 1, Flags: SCTP_UNORDERED, PPID: 3, Context: 4, TTL: 5}
-	ok(t, c.SetDefaultSentParam(&info))
-	equal(t, "DEFAULT_SENT_PARAM", raw(t, c, SCTP_DEFAULT_SENT_PARAM, 32), append(u16(1, 0, 1, 0), u32(3, 4, 5, 0, 0, 0)...))
+	mustOK(t, c.SetDefaultSentParam(&info))
+	checkEqual(t, "DEFAULT_SENT_PARAM", rawOption(t, c, SCTP_DEFAULT_SENT_PARAM, 32), append(u16(1, 0, 1, 0), u32(3, 4, 5, 0, 0, 0)...))
 	got, err := c.GetDefaultSentParam()
-	ok(t, err)
-	equal(t, "GetDefaultSentParam", *got, info)
+	mustOK(t, err)
+	checkEqual(t, "GetDefaultSentParam", *got, info)
 
 	for _, v := range []int{1, 0} {
-		ok(t, c.SetNoDelay(v))
+		mustOK(t, c.SetNoDelay(v))
 		got, err := c.GetNoDelay()
-		ok(t, err)
-		equal(t, "GetNoDelay", got, v)
-		equal(t, "NODELAY", raw(t, c, SCTP_NODELAY, 4), u32(uint32(v)))
+		mustOK(t, err)
+		checkEqual(t, "GetNoDelay", got, v)
+		checkEqual(t, "NODELAY", rawOption(t, c, SCTP_NODELAY, 4), u32(uint32(v)))
 	}
-	ok(t, c.SetRtoInfo(RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200}))
+	mustOK(t, c.SetRtoInfo(RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200}))
 	rto, err := c.GetRtoInfo()
-	ok(t, err)
-	equal(t, "GetRtoInfo", *rto, RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200})
-	equal(t, "RTOINFO", raw(t, c, SCTP_RTOINFO, 16), u32(0, 300, 4000, 200))
-	ok(t, c.SetAssocInfo(AssocInfo{AsocMaxRxt: 4, CookieLife: 9000}))
+	mustOK(t, err)
+	checkEqual(t, "GetRtoInfo", *rto, RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200})
+	checkEqual(t, "RTOINFO", rawOption(t, c, SCTP_RTOINFO, 16), u32(0, 300, 4000, 200))
+	mustOK(t, c.SetAssocInfo(AssocInfo{AsocMaxRxt: 4, CookieLife: 9000}))
 	assoc, err := c.GetAssocInfo()
-	ok(t, err)
-	equal(t, "GetAssocInfo", []any{assoc.AsocMaxRxt, assoc.NumberPeerDestinations, assoc.CookieLife}, []any{uint16(4), uint16(1), uint32(9000)})
-	ok(t, c.SetMaxSegSize(900))
+	mustOK(t, err)
+	checkEqual(t, "GetAssocInfo", []any{assoc.AsocMaxRxt, assoc.NumberPeerDestinations, assoc.CookieLife}, []any{uint16(4), uint16(1), uint32(9000)})
+	mustOK(t, c.SetMaxSegSize(900))
 	seg, err := c.GetMaxSegSize()
-	ok(t, err)
-	equal(t, "GetMaxSegSize", *seg, 900)
-	equal(t, "MAXSEG", raw(t, c, SCTP_MAXSEG, 8), u32(0, 900))
+	mustOK(t, err)
+	checkEqual(t, "GetMaxSegSize", *seg, 900)
+	checkEqual(t, "MAXSEG", rawOption(t, c, SCTP_MAXSEG, 8), u32(0, 900))
 
 	for name, set := range map[string]func(int) error{"SetReadBuffer": c.SetReadBuffer, "SetWriteBuffer": c.SetWriteBuffer} {
 		get, other := c.GetReadBuffer, c.GetWriteBuffer
@@ -135,31 +135,31 @@ func TestOptionsAreReadBack(t *testing.T) {
 			get, other = other, get
 		}
 		before, err := other()
-		ok(t, err)
-		ok(t, set(20_000))
+		mustOK(t, err)
+		mustOK(t, set(20_000))
 		got, err := get()
-		ok(t, err)
-		equal(t, name+", as Linux counts", got, 40_000)
+		mustOK(t, err)
+		checkEqual(t, name+", as Linux counts", got, 40_000)
 		after, err := other()
-		ok(t, err)
-		equal(t, name+", of the other direction", after, before)
+		mustOK(t, err)
+		checkEqual(t, name+", of the other direction", after, before)
 	}
 }
 
 // An info goes out with each message, and comes in with it, field by field; without the event there
 // is none.
 func TestInfosFieldByField(t *testing.T) {
-	a, b := pair(t)
+	a, b := connectedPair(t)
 	buf := make([]byte, 99)
 	_, err := a.SCTPWrite([]byte("x"), nil)
-	ok(t, err)
-	n, info, err := read(b, buf)
-	equal(t, "without the event", []any{n, info, err}, []any{1, (*SndRcvInfo)(nil), nil})
-	ok(t, b.SubscribeEvents(SCTP_EVENT_DATA_IO))
+	mustOK(t, err)
+	n, info, err := readMessage(b, buf)
+	checkEqual(t, "without the event", []any{n, info, err}, []any{1, (*SndRcvInfo)(nil), nil})
+	mustOK(t, b.SubscribeEvents(SCTP_EVENT_DATA_IO))
 	_, err = a.SCTPWrite([]byte("yes"), &SndRcvInfo{Stream: 3, Flags: SCTP_UNORDERED, PPID: 0x2e000000, Context: 9, TTL: 60_000})
-	ok(t, err)
-	n, info, err = read(b, buf)
-	ok(t, err)
+	mustOK(t, err)
+	n, info, err = readMessage(b, buf)
+	mustOK(t, err)
 	if n != 3 || info == nil || info.Stream != 3 || info.SSN != 0 || info.Flags != SCTP_UNORDERED || info.PPID != 0x2e000000 || info.Context != 0 || info.TTL != 0 ||
 		info.TSN == 0 || info.CumTSN != info.TSN || info.AssocID == 0 {
 		t.Errorf("%d octets, %+v", n, info)
@@ -167,43 +167,43 @@ func TestInfosFieldByField(t *testing.T) {
 	first := info.TSN
 	for i := range uint16(2) {
 		_, err = a.SCTPWrite([]byte("z"), &SndRcvInfo{Stream: 4})
-		ok(t, err)
-		_, info, err = read(b, buf)
-		ok(t, err)
-		equal(t, "SSN, TSN", []any{info.SSN, info.TSN, info.Flags}, []any{i, first + 1 + uint32(i), uint16(0)})
+		mustOK(t, err)
+		_, info, err = readMessage(b, buf)
+		mustOK(t, err)
+		checkEqual(t, "SSN, TSN", []any{info.SSN, info.TSN, info.Flags}, []any{i, first + 1 + uint32(i), uint16(0)})
 	}
 	in := SndRcvInfo{Stream: 1, SSN: 2, Flags: 3, PPID: 4, Context: 5, TTL: 6, TSN: 7, CumTSN: 8, AssocID: 9}
 	out := plain(&in)
-	equal(t, "there and back", *named(&out), in)
+	checkEqual(t, "there and back", *named(&out), in)
 
 	wa, wb := NewSCTPSndRcvInfoWrappedConn(a), NewSCTPSndRcvInfoWrappedConn(b)
 	m := append(make([]byte, 32), "wrapped"...)
 	binary.NativeEndian.PutUint16(m, 5)
 	n, err = wa.Write(m)
-	equal(t, "wrapped write", []any{n, err}, []any{39, nil})
+	checkEqual(t, "wrapped write", []any{n, err}, []any{39, nil})
 	n, err = wb.Read(buf)
 	if n != 39 || err != nil || binary.NativeEndian.Uint16(buf) != 5 || string(buf[32:n]) != "wrapped" {
 		t.Errorf("wrapped read: %q, %v", buf[:n], err)
 	}
 	for name, f := range map[string]func([]byte) (int, error){"write": wa.Write, "read": wb.Read} {
 		n, err = f(make([]byte, 31))
-		equal(t, "wrapped "+name+" without room for an info", []any{n, err}, []any{0, error(syscall.EINVAL)})
+		checkEqual(t, "wrapped "+name+" without room for an info", []any{n, err}, []any{0, error(syscall.EINVAL)})
 	}
 }
 
 // Deadlines end calls in their direction alone; SetDeadline is both.
 func TestDeadlinesEndTheirCalls(t *testing.T) {
-	a, _ := pair(t)
+	a, _ := connectedPair(t)
 	buf := make([]byte, 9)
 	passed := time.Now().Add(-time.Second)
-	ok(t, a.SetReadDeadline(passed))
+	mustOK(t, a.SetReadDeadline(passed))
 	_, err := a.Read(buf)
-	equal(t, "read", err, os.ErrDeadlineExceeded)
+	checkEqual(t, "read", err, os.ErrDeadlineExceeded)
 	_, err = a.Write([]byte("x"))
-	ok(t, err)
-	ok(t, a.SetDeadline(time.Time{}))
+	mustOK(t, err)
+	mustOK(t, a.SetDeadline(time.Time{}))
 	full := func() error {
-		ok(t, a.SetWriteBuffer(5000))
+		mustOK(t, a.SetWriteBuffer(5000))
 		for range 100_000 {
 			if _, err := a.Write(make([]byte, 5000)); err != nil {
 				return err
@@ -211,21 +211,21 @@ func TestDeadlinesEndTheirCalls(t *testing.T) {
 		}
 		return nil
 	}
-	ok(t, a.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
-	equal(t, "write", full(), os.ErrDeadlineExceeded)
-	ok(t, a.SetDeadline(passed))
+	mustOK(t, a.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+	checkEqual(t, "write", full(), os.ErrDeadlineExceeded)
+	mustOK(t, a.SetDeadline(passed))
 	_, err = a.Read(buf)
-	equal(t, "read after SetDeadline", err, os.ErrDeadlineExceeded)
-	equal(t, "write after SetDeadline", full(), os.ErrDeadlineExceeded)
+	checkEqual(t, "read after SetDeadline", err, os.ErrDeadlineExceeded)
+	checkEqual(t, "write after SetDeadline", full(), os.ErrDeadlineExceeded)
 }
 
 // Errors are bare errnos, so that all ways to compare them work, those of programs for versions
 // that wrap them too.
 func TestErrorsAreWhatProgramsCompareWith(t *testing.T) {
-	a, b := pair(t)
-	l := listen(t)
-	closed, _ := pair(t)
-	ok(t, closed.Close())
+	a, b := connectedPair(t)
+	l := listenLoopback(t)
+	closed, _ := connectedPair(t)
+	mustOK(t, closed.Close())
 	buf := make([]byte, 9)
 	conn := func(_ any, err error) error { return err }
 	for name, row := range map[string]struct {
@@ -253,67 +253,67 @@ func TestErrorsAreWhatProgramsCompareWith(t *testing.T) {
 		}
 	}
 	fd, err := a.socket.Load().Descriptor()
-	ok(t, err)
+	mustOK(t, err)
 	for name, err := range map[string]error{"bind": SCTPBind(fd, nil, SCTP_BINDX_ADD_ADDR), "connect": conn(SCTPConnect(fd, nil)), "dial": conn(DialSCTP("sctp", nil, nil))} {
 		if !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%s without an address: %v", name, err)
 		}
 	}
-	ok(t, b.Close())
+	mustOK(t, b.Close())
 	n, err := a.Read(buf)
-	equal(t, "the end", []any{n, err}, []any{0, io.EOF})
+	checkEqual(t, "the end", []any{n, err}, []any{0, io.EOF})
 	if !bytes.Equal(buf, make([]byte, 9)) {
 		t.Error("octets were written")
 	}
 }
 
-func read(c *SCTPConn, b []byte) (int, *SndRcvInfo, error) {
+func readMessage(c *SCTPConn, b []byte) (int, *SndRcvInfo, error) {
 	n, info, _, err := c.SCTPRead(b)
 	return n, info, err
 }
 
 // Timeouts are seconds and microseconds, of reads or of writes.
 func TestTimeoutsAreInTheirUnit(t *testing.T) {
-	a, _ := pair(t)
+	a, _ := connectedPair(t)
 	fd, err := a.socket.Load().Descriptor()
-	ok(t, err)
+	mustOK(t, err)
 	read, write := syscall.Timeval{Sec: 3, Usec: 20_000}, syscall.Timeval{Sec: 2, Usec: 40_000}
-	ok(t, a.SetReadTimeout(read))
-	ok(t, a.SetWriteTimeout(write))
+	mustOK(t, a.SetReadTimeout(read))
+	mustOK(t, a.SetWriteTimeout(write))
 	for opt, want := range map[uintptr]syscall.Timeval{syscall.SO_RCVTIMEO: read, syscall.SO_SNDTIMEO: write} {
 		var tv syscall.Timeval
 		n := uint32(unsafe.Sizeof(tv))
 		_, _, e := syscall.Syscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), syscall.SOL_SOCKET, opt, uintptr(unsafe.Pointer(&tv)), uintptr(unsafe.Pointer(&n)), 0)
-		equal(t, "timeout", []any{tv, e}, []any{want, syscall.Errno(0)})
+		checkEqual(t, "timeout", []any{tv, e}, []any{want, syscall.Errno(0)})
 	}
-	ok(t, a.SetReadTimeout(syscall.Timeval{Usec: 20_000}))
+	mustOK(t, a.SetReadTimeout(syscall.Timeval{Usec: 20_000}))
 	start := time.Now()
 	_, err = a.Read(make([]byte, 9))
-	equal(t, "read", err, error(syscall.EAGAIN))
+	checkEqual(t, "read", err, error(syscall.EAGAIN))
 	if took := time.Since(start); took < 20*time.Millisecond || took > 10*time.Second {
 		t.Errorf("20 ms are %v", took)
 	}
-	ok(t, a.SetReadTimeout(syscall.Timeval{}))
-	ok(t, a.SetNonBlock(true))
+	mustOK(t, a.SetReadTimeout(syscall.Timeval{}))
+	mustOK(t, a.SetNonBlock(true))
 	_, err = a.Read(make([]byte, 9))
-	equal(t, "read without waiting", err, error(syscall.EAGAIN))
+	checkEqual(t, "read without waiting", err, error(syscall.EAGAIN))
 }
 
 // SCTPRead tells which notification it has read, field by field.
 func TestNotificationsAreTold(t *testing.T) {
-	l := listen(t)
+	l := listenLoopback(t)
 	cfg := &SocketConfig{InitMsg: InitMsg{NumOstreams: 7, MaxInstreams: 9}}
 	var socket *SCTPConn
 	a, err := cfg.Dial("sctp", nil, l.Addr().(*SCTPAddr))
-	ok(t, err)
+	mustOK(t, err)
 	defer a.Close()
 	socket, err = l.AcceptSCTP(1000)
-	ok(t, err)
-	ok(t, a.SubscribeEvents(SCTP_EVENT_SHUTDOWN|SCTP_EVENT_ASSOCIATION|SCTP_EVENT_SENDER_DRY))
+	mustOK(t, err)
+	mustOK(t, a.SubscribeEvents(SCTP_EVENT_SHUTDOWN|SCTP_EVENT_ASSOCIATION|SCTP_EVENT_SENDER_DRY))
 	buf := make([]byte, 99)
 	n, _, note, err := a.SCTPRead(buf)
-	equal(t, "of another type", []any{n, note, err}, []any{12, Notification(nil), nil})
-	ok(t, socket.Close())
+	checkEqual(t, "of another type", []any{n, note, err}, []any{12, Notification(nil), nil})
+	mustOK(t, socket.Close())
 	n, _, note, err = a.SCTPRead(buf)
 	e, is := note.(*SCTPShutdownEvent)
 	if !is || n != 12 || err != nil || e.Type() != SCTP_SHUTDOWN_EVENT || e.Flags() != 0 || e.Length() != 12 || e.AssocID() == 0 {
@@ -334,19 +334,19 @@ func TestNotificationsAreTold(t *testing.T) {
 	binary.NativeEndian.PutUint16(b[14:], 9)
 	binary.NativeEndian.PutUint32(b[16:], 5)
 	c = parseNotification(append(b, "hi"...)).(*SCTPAssocChangeEvent)
-	equal(t, "fields", []any{c.Flags(), c.Length(), c.State(), c.OutboundStreams(), c.InboundStreams(), c.AssocID(), string(c.Info())},
+	checkEqual(t, "fields", []any{c.Flags(), c.Length(), c.State(), c.OutboundStreams(), c.InboundStreams(), c.AssocID(), string(c.Info())},
 		[]any{uint16(1), uint32(22), SCTP_COMM_LOST, uint16(7), uint16(9), SCTPAssocID(5), "hi"})
-	equal(t, "cut", parseNotification(b[:19]), Notification(nil))
+	checkEqual(t, "cut", parseNotification(b[:19]), Notification(nil))
 }
 
 // Close ends an Accept, which then says so by nothing at all; the listener says it is stopped.
 func TestAListenerThatIsClosed(t *testing.T) {
-	l := listen(t)
-	equal(t, "stopped", l.IsStopped(), false)
-	ok(t, l.Close())
+	l := listenLoopback(t)
+	checkEqual(t, "stopped", l.IsStopped(), false)
+	mustOK(t, l.Close())
 	c, err := l.AcceptSCTP(1)
-	equal(t, "accept", []any{c, err, l.IsStopped()}, []any{(*SCTPConn)(nil), nil, true})
-	ok(t, l.Close())
+	checkEqual(t, "accept", []any{c, err, l.IsStopped()}, []any{(*SCTPConn)(nil), nil, true})
+	mustOK(t, l.Close())
 	n, err := l.MaxSeg()
-	equal(t, "its MaxSeg", []any{n, err}, []any{-1, error(syscall.EBADF)})
+	checkEqual(t, "its MaxSeg", []any{n, err}, []any{-1, error(syscall.EBADF)})
 }

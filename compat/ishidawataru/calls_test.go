@@ -19,18 +19,18 @@ var (
 
 // Every call on a connection that is closed, or that is nil, fails by EBADF; addresses are nil.
 func TestEachCallOfAClosedConnection(t *testing.T) {
-	closed, _ := pair(t)
-	ok(t, closed.Close())
+	closed, _ := connectedPair(t)
+	mustOK(t, closed.Close())
 	buf := make([]byte, 99)
 	conn := func(_ any, err error) error { return err }
 	for name, c := range map[string]*SCTPConn{"closed": closed, "nil": nil} {
 		length := int32(4)
 		r, _, getsockopt := c.Getsockopt(SCTP_NODELAY, uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&length)))
-		equal(t, "getsockopt returns", r, ^uintptr(0))
+		checkEqual(t, "getsockopt returns", r, ^uintptr(0))
 		r, _, setsockopt := c.Setsockopt(SCTP_NODELAY, uintptr(unsafe.Pointer(&buf[0])), 4)
-		equal(t, "setsockopt returns", r, ^uintptr(0))
+		checkEqual(t, "setsockopt returns", r, ^uintptr(0))
 		n, _, err := c.SCTPRead(buf)
-		equal(t, "SCTPRead returns", n, -1)
+		checkEqual(t, "SCTPRead returns", n, -1)
 		calls := map[string]error{
 			"SCTPRead": err, "Read": conn(c.Read(buf)), "Write": conn(c.Write(buf)), "SCTPWrite": conn(c.SCTPWrite(buf, new(SndRcvInfo))), "Close": c.Close(),
 			"Getsockopt": getsockopt, "Setsockopt": setsockopt, "SetInitMsg": c.SetInitMsg(1, 1, 1, 1), "SubscribeEvents": c.SubscribeEvents(0), "SubscribedEvents": conn(c.SubscribedEvents()),
@@ -41,14 +41,14 @@ func TestEachCallOfAClosedConnection(t *testing.T) {
 			"SetSackTimer": c.SetSackTimer(new(SackTimer)), "GetSackTimer": conn(c.GetSackTimer()), "GetStatus": conn(c.GetStatus()),
 		}
 		for call, err := range calls {
-			equal(t, name+": "+call, err, error(syscall.EBADF))
+			checkEqual(t, name+": "+call, err, error(syscall.EBADF))
 		}
 		n, err = c.Read(buf)
-		equal(t, name+": octets of Read", n, 0)
-		equal(t, name+": LocalAddr", c.LocalAddr(), net.Addr(nil))
-		equal(t, name+": RemoteAddr", c.RemoteAddr(), net.Addr(nil))
+		checkEqual(t, name+": octets of Read", n, 0)
+		checkEqual(t, name+": LocalAddr", c.LocalAddr(), net.Addr(nil))
+		checkEqual(t, name+": RemoteAddr", c.RemoteAddr(), net.Addr(nil))
 		_, err = c.SyscallConn()
-		equal(t, name+": SyscallConn", err, error(syscall.EINVAL))
+		checkEqual(t, name+": SyscallConn", err, error(syscall.EINVAL))
 	}
 }
 
@@ -56,8 +56,8 @@ func TestEachCallOfAClosedConnection(t *testing.T) {
 func TestAddressesAsText(t *testing.T) {
 	for _, text := range []string{"127.0.0.1:7", "127.0.0.1/127.0.0.2:65535", "127.0.0.1/[::1]:1", ":9"} {
 		a, err := ResolveSCTPAddr("sctp", text)
-		ok(t, err)
-		equal(t, text, []string{a.String(), a.Network()}, []string{text, "sctp"})
+		mustOK(t, err)
+		checkEqual(t, text, []string{a.String(), a.Network()}, []string{text, "sctp"})
 	}
 	for network, text := range map[string]string{"sctp": "127.0.0.1", "tcp": "127.0.0.1:1", "sctp4": "[::1]:1"} {
 		a, err := ResolveSCTPAddr(network, text)
@@ -65,7 +65,7 @@ func TestAddressesAsText(t *testing.T) {
 			t.Errorf("%s %s: %v", network, text, a)
 		}
 	}
-	equal(t, "the addresses of nil", (*SCTPAddr)(nil).addrs(), []net.IPAddr(nil))
+	checkEqual(t, "the addresses of nil", (*SCTPAddr)(nil).addrs(), []net.IPAddr(nil))
 	fails := errors.New("fails")
 	for name, row := range map[string]struct {
 		raw []byte
@@ -73,31 +73,31 @@ func TestAddressesAsText(t *testing.T) {
 		is  error
 	}{"an error": {home.ToRawSockAddrBuf(), fails, fails}, "none": {nil, nil, syscall.EINVAL}, "half of one": {home.ToRawSockAddrBuf()[:9], nil, syscall.EINVAL}} {
 		a, err := parseAddrs(row.raw, 1, row.err)
-		equal(t, name, []any{a, err}, []any{(*SCTPAddr)(nil), row.is})
+		checkEqual(t, name, []any{a, err}, []any{(*SCTPAddr)(nil), row.is})
 	}
 	a, err := parseAddrs((&SCTPAddr{IPAddrs: append(home.IPAddrs, other.IPAddrs...), Port: 7}).ToRawSockAddrBuf(), 2, nil)
-	ok(t, err)
-	equal(t, "two", a.String(), "127.0.0.1/127.0.0.2:7")
+	mustOK(t, err)
+	checkEqual(t, "two", a.String(), "127.0.0.1/127.0.0.2:7")
 }
 
 // Both ends have each other's addresses, by each call that tells them.
 func TestTheAddressesOfBothEnds(t *testing.T) {
-	l := listen(t)
+	l := listenLoopback(t)
 	a, err := DialSCTP("sctp", other, l.Addr().(*SCTPAddr))
-	ok(t, err)
+	mustOK(t, err)
 	defer a.Close()
 	b, err := l.AcceptSCTP()
-	ok(t, err)
+	mustOK(t, err)
 	defer b.Close()
 	remote, err := a.SCTPRemoteAddr(0)
-	ok(t, err)
+	mustOK(t, err)
 	local, err := a.SCTPLocalAddr(0)
-	ok(t, err)
+	mustOK(t, err)
 	primary, err := a.SCTPGetPrimaryPeerAddr()
-	ok(t, err)
-	equal(t, "the peer", []string{remote.String(), primary.String(), a.RemoteAddr().String(), b.LocalAddr().String()},
+	mustOK(t, err)
+	checkEqual(t, "the peer", []string{remote.String(), primary.String(), a.RemoteAddr().String(), b.LocalAddr().String()},
 		[]string{l.Addr().String(), l.Addr().String(), l.Addr().String(), l.Addr().String()})
-	equal(t, "this end", []string{a.LocalAddr().String(), b.RemoteAddr().String()}, []string{local.String(), local.String()})
+	checkEqual(t, "this end", []string{a.LocalAddr().String(), b.RemoteAddr().String()}, []string{local.String(), local.String()})
 	if local.IPAddrs[0].String() != "127.0.0.2" || local.Port == 0 {
 		t.Errorf("bound to %v", local)
 	}
@@ -106,7 +106,7 @@ func TestTheAddressesOfBothEnds(t *testing.T) {
 // Control sees the socket before it is bound, an error of it is the result, and so is one of each
 // thing that a configuration asks for.
 func TestConfigurationsThatFail(t *testing.T) {
-	l := listen(t)
+	l := listenLoopback(t)
 	at := l.Addr().(*SCTPAddr)
 	fails := errors.New("fails")
 	for name, row := range map[string]struct {
@@ -121,39 +121,39 @@ func TestConfigurationsThatFail(t *testing.T) {
 		"an address":     {SocketConfig{}, "sctp", away, syscall.EADDRNOTAVAIL},
 	} {
 		c, err := row.cfg.Dial(row.network, row.laddr, at)
-		equal(t, "dial: "+name, []any{c, err}, []any{(*SCTPConn)(nil), row.want})
+		checkEqual(t, "dial: "+name, []any{c, err}, []any{(*SCTPConn)(nil), row.want})
 		ln, err := row.cfg.Listen(row.network, row.laddr)
-		equal(t, "listen: "+name, []any{ln, err}, []any{(*SCTPListener)(nil), row.want})
+		checkEqual(t, "listen: "+name, []any{ln, err}, []any{(*SCTPListener)(nil), row.want})
 	}
 	var seen []string
 	cfg := SocketConfig{InitMsg: InitMsg{NumOstreams: 7, MaxInstreams: 9, MaxAttempts: 3, MaxInitTimeout: 500},
 		Control: func(network, address string, c syscall.RawConn) error {
 			seen = append(seen, network+" "+address)
-			equal(t, "read of a descriptor", []error{c.Read(nil), c.Write(nil)}, []error{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP})
+			checkEqual(t, "read of a descriptor", []error{c.Read(nil), c.Write(nil)}, []error{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP})
 			return c.Control(func(fd uintptr) {
-				ok(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 20_000))
+				mustOK(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 20_000))
 			})
 		}}
 	ln, err := cfg.Listen("sctp4", home)
-	ok(t, err)
+	mustOK(t, err)
 	defer ln.Close()
 	a, err := cfg.Dial("sctp", nil, ln.Addr().(*SCTPAddr))
-	ok(t, err)
+	mustOK(t, err)
 	defer a.Close()
 	b, err := ln.AcceptSCTP()
-	ok(t, err)
+	mustOK(t, err)
 	defer b.Close()
-	equal(t, "Control", seen, []string{"sctp4 127.0.0.1:0", "sctp "})
+	checkEqual(t, "Control", seen, []string{"sctp4 127.0.0.1:0", "sctp "})
 	for _, c := range []*SCTPConn{a, b} {
 		octets, err := c.GetReadBuffer()
-		equal(t, "what Control has set", []any{octets, err}, []any{40_000, nil})
-		init := raw(t, c, SCTP_INITMSG, 8)
+		checkEqual(t, "what Control has set", []any{octets, err}, []any{40_000, nil})
+		init := rawOption(t, c, SCTP_INITMSG, 8)
 		for i, want := range []uint16{7, 9, 3, 500} {
-			equal(t, "INITMSG", binary.NativeEndian.Uint16(init[2*i:]), want)
+			checkEqual(t, "INITMSG", binary.NativeEndian.Uint16(init[2*i:]), want)
 		}
 	}
 	all, err := ListenSCTP("sctp", nil) // all addresses, and some port
-	ok(t, err)
+	mustOK(t, err)
 	defer all.Close()
 	if got := all.Addr().(*SCTPAddr); got.Port == 0 || len(got.IPAddrs) == 0 {
 		t.Errorf("all addresses are %v", got)
@@ -162,25 +162,25 @@ func TestConfigurationsThatFail(t *testing.T) {
 
 // A descriptor is its socket for the functions that take one, and for a new connection.
 func TestFunctionsOfDescriptors(t *testing.T) {
-	l := listen(t)
+	l := listenLoopback(t)
 	s, err := (&SocketConfig{}).Listen("sctp4", other) // not a dialled one, since it is to be connected
-	ok(t, err)
+	mustOK(t, err)
 	defer s.Close()
-	conn, _ := pair(t)
+	conn, _ := connectedPair(t)
 	fd, err := conn.socket.Load().Descriptor()
-	ok(t, err)
+	mustOK(t, err)
 	called := 0
 	same := NewSCTPConn(fd, func([]byte) error { called++; return nil })
-	equal(t, "the socket", same.socket.Load() == conn.socket.Load(), true)
-	ok(t, same.notificationHandler(nil))
-	equal(t, "the handler", called, 1)
+	checkEqual(t, "the socket", same.socket.Load() == conn.socket.Load(), true)
+	mustOK(t, same.notificationHandler(nil))
+	checkEqual(t, "the handler", called, 1)
 	none := NewSCTPConn(-1, nil)
-	equal(t, "no socket", none.Close(), error(syscall.EBADF))
-	equal(t, "bind of one that is connected", SCTPBind(fd, home, SCTP_BINDX_ADD_ADDR), error(syscall.EOPNOTSUPP))
+	checkEqual(t, "no socket", none.Close(), error(syscall.EBADF))
+	checkEqual(t, "bind of one that is connected", SCTPBind(fd, home, SCTP_BINDX_ADD_ADDR), error(syscall.EOPNOTSUPP))
 	id, err := SCTPConnect(fd, l.Addr().(*SCTPAddr))
-	equal(t, "connect of one that is connected", []any{id, err}, []any{0, error(syscall.EISCONN)})
+	checkEqual(t, "connect of one that is connected", []any{id, err}, []any{0, error(syscall.EISCONN)})
 	for _, flags := range []int{0, 3, 4} {
-		equal(t, "flags", SCTPBind(fd, home, flags), error(syscall.EINVAL))
+		checkEqual(t, "flags", SCTPBind(fd, home, flags), error(syscall.EINVAL))
 	}
 
 	var fresh int
@@ -189,14 +189,14 @@ func TestFunctionsOfDescriptors(t *testing.T) {
 	}}
 	cfg.Control = func(control func(string, string, syscall.RawConn) error) func(string, string, syscall.RawConn) error {
 		return func(network, address string, c syscall.RawConn) error {
-			ok(t, control(network, address, c))
-			ok(t, SCTPBind(fresh, home, SCTP_BINDX_ADD_ADDR))
-			ok(t, SCTPBind(fresh, other, SCTP_BINDX_ADD_ADDR))
-			equal(t, "an address twice", SCTPBind(fresh, other, SCTP_BINDX_ADD_ADDR), error(syscall.EINVAL))
-			ok(t, SCTPBind(fresh, other, SCTP_BINDX_REM_ADDR))
-			equal(t, "the last one away", SCTPBind(fresh, home, SCTP_BINDX_REM_ADDR), error(syscall.EBUSY))
+			mustOK(t, control(network, address, c))
+			mustOK(t, SCTPBind(fresh, home, SCTP_BINDX_ADD_ADDR))
+			mustOK(t, SCTPBind(fresh, other, SCTP_BINDX_ADD_ADDR))
+			checkEqual(t, "an address twice", SCTPBind(fresh, other, SCTP_BINDX_ADD_ADDR), error(syscall.EINVAL))
+			mustOK(t, SCTPBind(fresh, other, SCTP_BINDX_REM_ADDR))
+			checkEqual(t, "the last one away", SCTPBind(fresh, home, SCTP_BINDX_REM_ADDR), error(syscall.EBUSY))
 			id, err := SCTPConnect(fresh, l.Addr().(*SCTPAddr))
-			ok(t, err)
+			mustOK(t, err)
 			if id <= 0 {
 				t.Errorf("association %d", id)
 			}
@@ -204,39 +204,39 @@ func TestFunctionsOfDescriptors(t *testing.T) {
 		}
 	}(cfg.Control)
 	_, err = cfg.Dial("sctp4", nil, l.Addr().(*SCTPAddr))
-	equal(t, "dial", err, errors.New("that is all"))
+	checkEqual(t, "dial", err, errors.New("that is all"))
 	c, err := l.AcceptSCTP()
-	ok(t, err)
-	ok(t, c.Close())
+	mustOK(t, err)
+	mustOK(t, c.Close())
 }
 
 // Options are set by addresses too.
 func TestSetsockoptByAddress(t *testing.T) {
-	c, _ := pair(t)
+	c, _ := connectedPair(t)
 	v := int32(1)
 	r, _, err := c.Setsockopt(SCTP_NODELAY, uintptr(unsafe.Pointer(&v)), 4)
-	equal(t, "setsockopt", []any{r, err}, []any{uintptr(0), nil})
-	equal(t, "NODELAY", raw(t, c, SCTP_NODELAY, 4), binary.NativeEndian.AppendUint32(nil, 1))
+	checkEqual(t, "setsockopt", []any{r, err}, []any{uintptr(0), nil})
+	checkEqual(t, "NODELAY", rawOption(t, c, SCTP_NODELAY, 4), binary.NativeEndian.AppendUint32(nil, 1))
 	r, _, err = c.Setsockopt(SCTP_NODELAY, uintptr(unsafe.Pointer(&v)), 3)
-	equal(t, "setsockopt that fails", []any{r, err}, []any{^uintptr(0), error(syscall.EINVAL)})
+	checkEqual(t, "setsockopt that fails", []any{r, err}, []any{^uintptr(0), error(syscall.EINVAL)})
 }
 
 // A wrapped connection is its connection in all else.
 func TestAWrappedConnection(t *testing.T) {
-	a, b := pair(t)
+	a, b := connectedPair(t)
 	w, peer := NewSCTPSndRcvInfoWrappedConn(a), NewSCTPSndRcvInfoWrappedConn(b)
-	equal(t, "addresses", []string{w.LocalAddr().String(), w.RemoteAddr().String()}, []string{a.LocalAddr().String(), a.RemoteAddr().String()})
+	checkEqual(t, "addresses", []string{w.LocalAddr().String(), w.RemoteAddr().String()}, []string{a.LocalAddr().String(), a.RemoteAddr().String()})
 	for name, row := range map[string]struct {
 		set func(int) error
 		get func() (int, error)
 		of  func() (int, error)
 	}{"write buffer": {w.SetWriteBuffer, w.GetWriteBuffer, a.GetWriteBuffer}, "read buffer": {w.SetReadBuffer, w.GetReadBuffer, a.GetReadBuffer}} {
-		ok(t, row.set(20_000))
+		mustOK(t, row.set(20_000))
 		got, err := row.get()
-		ok(t, err)
+		mustOK(t, err)
 		of, err := row.of()
-		ok(t, err)
-		equal(t, name, []int{got, of}, []int{40_000, 40_000})
+		mustOK(t, err)
+		checkEqual(t, name, []int{got, of}, []int{40_000, 40_000})
 	}
 	buf := make([]byte, 99)
 	passed := time.Now().Add(-time.Second)
@@ -249,127 +249,129 @@ func TestAWrappedConnection(t *testing.T) {
 		return nil
 	}
 	for name, set := range map[string]func(time.Time) error{"SetDeadline": w.SetDeadline, "SetReadDeadline": w.SetReadDeadline} {
-		ok(t, set(passed))
+		mustOK(t, set(passed))
 		n, err := w.Read(buf)
-		equal(t, "read after "+name, []any{n, err}, []any{0, os.ErrDeadlineExceeded})
-		ok(t, set(time.Time{}))
+		checkEqual(t, "read after "+name, []any{n, err}, []any{0, os.ErrDeadlineExceeded})
+		mustOK(t, set(time.Time{}))
 	}
 	for name, set := range map[string]func(time.Time) error{"SetDeadline": w.SetDeadline, "SetWriteDeadline": w.SetWriteDeadline} {
-		ok(t, set(passed))
-		equal(t, "write after "+name, full(), os.ErrDeadlineExceeded)
-		ok(t, set(time.Time{}))
+		mustOK(t, set(passed))
+		checkEqual(t, "write after "+name, full(), os.ErrDeadlineExceeded)
+		mustOK(t, set(time.Time{}))
 	}
-	ok(t, peer.Close())
-	ok(t, w.Close())
-	equal(t, "closed", a.Close(), error(syscall.EBADF))
+	mustOK(t, peer.Close())
+	mustOK(t, w.Close())
+	checkEqual(t, "closed", a.Close(), error(syscall.EBADF))
 	n, err := w.Write(make([]byte, 40))
-	equal(t, "write, closed", []any{n, err}, []any{0, error(syscall.EBADF)})
+	checkEqual(t, "write, closed", []any{n, err}, []any{0, error(syscall.EBADF)})
 	n, err = w.Read(buf)
-	equal(t, "read, closed", []any{n, err}, []any{0, error(syscall.EBADF)})
+	checkEqual(t, "read, closed", []any{n, err}, []any{0, error(syscall.EBADF)})
 }
 
 // A wrapped read has an info in front only if there is one, of the connection's own fields.
 func TestAWrappedReadWithoutAnInfo(t *testing.T) {
-	a, b := pair(t)
+	a, b := connectedPair(t)
 	w := NewSCTPSndRcvInfoWrappedConn(b)
-	ok(t, b.SubscribeEvents(0))
+	mustOK(t, b.SubscribeEvents(0))
 	_, err := a.Write([]byte("x"))
-	ok(t, err)
+	mustOK(t, err)
 	buf := make([]byte, 40)
 	for i := range buf {
 		buf[i] = 0xee
 	}
 	n, err := w.Read(buf)
-	equal(t, "read", []any{n, err, string(buf[:33])}, []any{33, nil, string(make([]byte, 32)) + "x"})
-	ok(t, b.SubscribeEvents(SCTP_EVENT_DATA_IO))
+	checkEqual(t, "read", []any{n, err, string(buf[:33])}, []any{33, nil, string(make([]byte, 32)) + "x"})
+	mustOK(t, b.SubscribeEvents(SCTP_EVENT_DATA_IO))
 	_, err = a.SCTPWrite([]byte("y"), &SndRcvInfo{Stream: 3, PPID: 0x01020304})
-	ok(t, err)
+	mustOK(t, err)
 	n, err = w.Read(buf)
-	equal(t, "read", []any{n, err, binary.NativeEndian.Uint16(buf), binary.NativeEndian.Uint32(buf[8:]), string(buf[32:33])}, []any{33, nil, uint16(3), uint32(0x01020304), "y"})
+	checkEqual(t, "read", []any{n, err, binary.NativeEndian.Uint16(buf), binary.NativeEndian.Uint32(buf[8:]), string(buf[32:33])}, []any{33, nil, uint16(3), uint32(0x01020304), "y"})
 }
 
 // A server that is closed listens again at once on its port, while its associations live on, with
 // SO_REUSEADDR or without.
 func TestAServerIsReloaded(t *testing.T) {
 	reuse := func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { ok(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)) })
+		return c.Control(func(fd uintptr) {
+			mustOK(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
+		})
 	}
 	for name, cfg := range map[string]*SocketConfig{"SO_REUSEADDR": {Control: reuse}, "without": {}} {
 		l, err := cfg.Listen("sctp", home)
-		ok(t, err)
+		mustOK(t, err)
 		at := l.Addr().(*SCTPAddr)
 		a, err := DialSCTP("sctp", nil, at)
-		ok(t, err)
+		mustOK(t, err)
 		b, err := l.AcceptSCTP()
-		ok(t, err)
+		mustOK(t, err)
 		_, err = cfg.Listen("sctp", at)
-		equal(t, name+": another while it listens", err, error(syscall.EADDRINUSE))
+		checkEqual(t, name+": another while it listens", err, error(syscall.EADDRINUSE))
 		for range 2 {
-			ok(t, l.Close())
+			mustOK(t, l.Close())
 			l, err = cfg.Listen("sctp", at)
-			ok(t, err)
+			mustOK(t, err)
 			c, err := DialSCTP("sctp", nil, at)
-			ok(t, err)
+			mustOK(t, err)
 			d, err := l.AcceptSCTP()
-			ok(t, err)
+			mustOK(t, err)
 			for from, to := range map[*SCTPConn]*SCTPConn{a: b, c: d} {
 				buf := make([]byte, 9)
 				_, err = from.Write([]byte("x"))
-				ok(t, err)
+				mustOK(t, err)
 				n, err := to.Read(buf)
-				equal(t, name+": a message", []any{n, err}, []any{1, nil})
+				checkEqual(t, name+": a message", []any{n, err}, []any{1, nil})
 			}
-			ok(t, c.Close())
-			ok(t, d.Close())
+			mustOK(t, c.Close())
+			mustOK(t, d.Close())
 		}
-		ok(t, a.Close())
-		ok(t, b.Close())
-		ok(t, l.Close())
+		mustOK(t, a.Close())
+		mustOK(t, b.Close())
+		mustOK(t, l.Close())
 	}
 }
 
 // An Accept that does not wait fails by EAGAIN, and the listener goes on.
 func TestAcceptWithoutWaiting(t *testing.T) {
-	l := listen(t)
-	ok(t, l.socket.SetNonblock(true))
+	l := listenLoopback(t)
+	mustOK(t, l.socket.SetNonblock(true))
 	c, err := l.Accept()
-	equal(t, "accept", err, error(syscall.EAGAIN))
-	ok(t, l.socket.SetNonblock(false))
+	checkEqual(t, "accept", err, error(syscall.EAGAIN))
+	mustOK(t, l.socket.SetNonblock(false))
 	a, err := DialSCTP("sctp", nil, l.Addr().(*SCTPAddr))
-	ok(t, err)
+	mustOK(t, err)
 	c, err = l.Accept()
-	ok(t, err)
-	equal(t, "its peer", c.RemoteAddr().String(), a.LocalAddr().String())
-	ok(t, c.Close())
-	ok(t, a.Close())
+	mustOK(t, err)
+	checkEqual(t, "its peer", c.RemoteAddr().String(), a.LocalAddr().String())
+	mustOK(t, c.Close())
+	mustOK(t, a.Close())
 }
 
 // A listener is found by its descriptor, and by that of a file; closing one of the two leaves the
 // other.
 func TestAListenerFromAFile(t *testing.T) {
-	l := listen(t)
+	l := listenLoopback(t)
 	c, err := l.SyscallConn()
-	ok(t, err)
+	mustOK(t, err)
 	var file *os.File
-	ok(t, c.Control(func(fd uintptr) {
+	mustOK(t, c.Control(func(fd uintptr) {
 		d, err := syscall.Dup(int(fd))
-		ok(t, err)
+		mustOK(t, err)
 		file = os.NewFile(uintptr(d), "listener")
 	}))
 	defer file.Close()
 	same, err := FileListener(file)
-	ok(t, err)
-	equal(t, "its address", same.Addr().String(), l.Addr().String())
-	ok(t, l.Close())
+	mustOK(t, err)
+	checkEqual(t, "its address", same.Addr().String(), l.Addr().String())
+	mustOK(t, l.Close())
 	a, err := DialSCTP("sctp", nil, same.Addr().(*SCTPAddr))
-	ok(t, err)
+	mustOK(t, err)
 	b, err := same.AcceptSCTP()
-	ok(t, err)
-	ok(t, a.Close())
-	ok(t, b.Close())
-	ok(t, same.Close())
+	mustOK(t, err)
+	mustOK(t, a.Close())
+	mustOK(t, b.Close())
+	mustOK(t, same.Close())
 	null, err := os.Open(os.DevNull)
-	ok(t, err)
+	mustOK(t, err)
 	defer null.Close()
 	none, err := FileListener(null)
 	if none != nil || !errors.Is(err, syscall.EBADF) {
@@ -381,22 +383,22 @@ func TestAListenerFromAFile(t *testing.T) {
 func TestAListenersHandler(t *testing.T) {
 	calls := 0
 	l, err := (&SocketConfig{NotificationHandler: func([]byte) error { calls++; return nil }}).Listen("sctp", home)
-	ok(t, err)
+	mustOK(t, err)
 	defer l.Close()
 	a, err := DialSCTPExt("sctp", nil, l.Addr().(*SCTPAddr), InitMsg{NumOstreams: 5, MaxInstreams: 6})
-	ok(t, err)
+	mustOK(t, err)
 	defer a.Close()
-	init := raw(t, a, SCTP_INITMSG, 8)
-	equal(t, "INITMSG", []uint16{binary.NativeEndian.Uint16(init), binary.NativeEndian.Uint16(init[2:])}, []uint16{5, 6})
+	init := rawOption(t, a, SCTP_INITMSG, 8)
+	checkEqual(t, "INITMSG", []uint16{binary.NativeEndian.Uint16(init), binary.NativeEndian.Uint16(init[2:])}, []uint16{5, 6})
 	b, err := l.AcceptSCTP()
-	ok(t, err)
+	mustOK(t, err)
 	defer b.Close()
-	ok(t, b.SubscribeEvents(SCTP_EVENT_SENDER_DRY))
+	mustOK(t, b.SubscribeEvents(SCTP_EVENT_SENDER_DRY))
 	_, err = a.Write([]byte("x"))
-	ok(t, err)
+	mustOK(t, err)
 	n, err := b.Read(make([]byte, 9))
-	equal(t, "read", []any{n, err, calls > 0}, []any{1, nil, true})
+	checkEqual(t, "read", []any{n, err, calls > 0}, []any{1, nil, true})
 	e, err := ListenSCTPExt("sctp", home, InitMsg{NumOstreams: 3})
-	ok(t, err)
-	ok(t, e.Close())
+	mustOK(t, err)
+	mustOK(t, e.Close())
 }
