@@ -30,7 +30,7 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	}
 	a.send.burstContinues = true
 	if a.hasSackWork() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
-		a.handleNewlyAcked(now, a.sender().ContinueWork())
+		a.handleNewlyAcked(now, a.sender().ContinueWork(now))
 		a.advanceShutdown(now)
 	}
 	a.endIfInconsistent()

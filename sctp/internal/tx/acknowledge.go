@@ -34,12 +34,12 @@ func (s *Sender) ackCumulative(k *sackInProgress, cum wire.TSN) {
 	for t := base; t != cum+1; t++ {
 		*s.work.steps++
 		r := g.recordOf(t)
-		if like--; like < 0 && r.state != stateGapAcked {
+		if like--; like < 0 && r.state < stateGapAcked {
 			like = s.countSentTogether(t, cum, r) - 1
 			s.ackChunks(k, t, r, like+1)
 		}
 		if r.flags&flagEnqueued != 0 {
-			s.queue.bufferedOctets -= int(r.size)
+			s.queue.release(r.stream, int(r.size))
 		}
 		r.body = [2][]byte{} // let go of the user's memory
 		g.cumAckFirst(r, s.paths[r.path])
@@ -51,6 +51,9 @@ func (s *Sender) ackCumulative(k *sackInProgress, cum wire.TSN) {
 	}
 	s.upper.notifyAcked(k.receivedAt, told)
 	s.window.probing = false // it was the only one outstanding
+	if s.partial() != nil {
+		s.onForwardAcked(k, base)
+	}
 }
 
 // countSentTogether returns how many chunks from t (that of r) to cum tell the same by their

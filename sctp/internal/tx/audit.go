@@ -71,7 +71,7 @@ func (g *outstanding) auditSets(paths []*Path) error {
 				in |= inToRetransmit << i
 			}
 		}
-		if in != setsOfState[r.state] || in == 0 {
+		if in != setsOfState[r.state] || in == 0 && r.state != stateAbandoned {
 			return fmt.Errorf("TSN %d is %v, and in the accounts %05b", t, r.state, in)
 		}
 		if sum.addToCounts(in, 1); in&inFlight != 0 {
@@ -112,9 +112,10 @@ func (g *outstanding) auditSets(paths []*Path) error {
 // auditQueue adds what waits to be sent to the octets of Enqueue that are outstanding.
 func (s *Sender) auditQueue(held int) error {
 	unsent := 0
-	for i := range s.queue.waiting.length {
-		unsent += s.queue.waiting.at(i).Len()
+	for m := range s.queue.allWaiting {
+		unsent += m.Len()
 	}
+	unsent -= s.queue.begunOctets()
 	held += unsent
 	if s.queue.current.loaded && s.queue.current.fromQueue {
 		held += s.queue.current.rest()

@@ -7,10 +7,10 @@ import "github.com/rddp-go/rddp/rawio"
 type burst struct {
 	left              int        // packets left in this opportunity
 	ackedOctets       int        // octets of chunks acknowledged since it began
-	credit            int        // packets that earlier ones have left to this one
 	deferral          deferral   // what is not sent in it
 	enqueuedSinceSack bool       // a message was queued since an opportunity that a SACK brought about
 	moreExpected      bool       // see Expect
+	credit            int32      // packets that earlier ones have left to this one
 	coalesceEndAt     rawio.Time // until when what is queued waits for more, or Never
 	paceAt            rawio.Time // when the packet that Poll held back may go, or Never
 }
@@ -26,12 +26,12 @@ func (s *Sender) StartBurst(now rawio.Time) {
 	}
 	p := s.DataPath()
 	n := (s.burst.ackedOctets + p.pmdcs) / (2 * p.pmdcs) // to the nearest: a full chunk leaves room for a SACK
-	if s.burst.credit += s.cfg.MaxBurst; s.burst.deferral != deferAll {
+	if s.burst.credit += int32(s.cfg.MaxBurst); s.burst.deferral != deferAll {
 		s.burst.credit = 0
 	}
 	// what opportunities that all had to wait in have left over
-	s.burst.credit = min(s.burst.credit, trainOctets/p.pmdcs+1)
-	s.burst.left = s.cfg.MaxBurst*max(n, 1) + s.burst.credit
+	s.burst.credit = min(s.burst.credit, int32(trainOctets/p.pmdcs+1))
+	s.burst.left = s.cfg.MaxBurst*max(n, 1) + int(s.burst.credit)
 	s.chooseDeferral(now, p, s.burst.ackedOctets > 0)
 	s.burst.ackedOctets = 0
 	if !s.cfg.StrictRFC {

@@ -30,7 +30,7 @@ func (s *Sender) Expect(more bool) { s.burst.moreExpected = more }
 // SACK is not delayed.
 func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 	pair := p.flight.octets > 0 && p.flight.octets <= p.pmdcs && !s.outstanding.isSinglePacket(p)
-	n := s.queue.waiting.length
+	n := s.queue.numWaiting()
 	if s.queue.current.loaded {
 		n++
 	}

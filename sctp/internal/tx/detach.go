@@ -29,14 +29,14 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	if s.queue.current.loaded && s.queue.current.msg.Stream == stream {
 		n += s.detached.copyBody(&s.queue.current.msg.Body, within)
 	}
-	for i := range s.queue.waiting.length {
+	for m := range s.queue.allWaiting {
 		*s.work.steps++
-		if m := s.queue.waiting.at(i); m.Stream == stream {
+		if m.Stream == stream {
 			n += s.detached.copyBody(&m.Body, within)
 		}
 	}
 	if n > 0 {
-		s.detached.upTo = s.outstanding.nextTSN + wire.TSN(s.queue.waiting.length) + 1
+		s.detached.upTo = s.outstanding.nextTSN + wire.TSN(s.queue.numWaiting()) + 1
 	}
 	return more
 }

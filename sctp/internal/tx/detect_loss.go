@@ -78,6 +78,6 @@ func (s *Sender) declareLost(now rawio.Time, t wire.TSN, r *chunkRecord, lost *P
 	if p.rateSampler != nil {
 		s.rateLost(now, t, r, p)
 	}
-	s.outstanding.markLost(t, r, p)
 	r.flags = r.flags&^flagTimedOut | flagFastRetransmitted
+	s.markLost(now, t, r, p)
 }

@@ -15,14 +15,15 @@
 // states, and an event leads to another. What is not in the table cannot be, and ends the
 // association.
 //
-//	none            send: in-flight, withhold: withheld
-//	in-flight       mark lost: lost, gap ack: gap-acked, cum ack: acked
+//	none            send: in-flight, withhold: withheld, abandon: abandoned
+//	in-flight       mark lost: lost, gap ack: gap-acked, cum ack: acked, abandon: abandoned
 //	withheld        probe copy: in-flight, mark lost: withheld-queued
-//	reneged         mark lost: lost-reneged, gap ack: gap-acked, cum ack: acked
-//	lost            send: in-flight, undo loss: in-flight, gap ack: gap-acked, cum ack: acked
+//	reneged         mark lost: lost-reneged, gap ack: gap-acked, cum ack: acked, abandon: abandoned
+//	lost            send: in-flight, undo loss: in-flight, gap ack: gap-acked, cum ack: acked, abandon: abandoned
 //	withheld-queued send: in-flight, probe copy: lost
-//	lost-reneged    send: in-flight, gap ack: gap-acked, cum ack: acked
-//	gap-acked       renege: reneged, cum ack: acked
+//	lost-reneged    send: in-flight, gap ack: gap-acked, cum ack: acked, abandon: abandoned
+//	gap-acked       renege: reneged, cum ack: acked, abandon: abandoned
+//	abandoned       cum ack: acked
 //	acked
 //
 // The states:
@@ -34,6 +35,8 @@
 //   - lost, lost-reneged, withheld-queued: it is to be sent again, or at last.
 //   - gap-acked: a gap block has named it.
 //   - reneged: a later SACK did not name it. It counts as in flight again.
+//   - abandoned: its message was given up (abandon.go). A FORWARD TSN tells the peer
+//     (forward_tsn.go).
 //   - acked: the cumulative TSN has passed it, or the association has ended.
 //
 // The events:
@@ -45,6 +48,7 @@
 //   - undo loss: T3-rtx has marked it, and was early (spurious_timeout.go).
 //   - gap ack, cum ack: a gap block names it, the cumulative TSN passes it.
 //   - renege: a later SACK does not name it.
+//   - abandon: its message is given up (RFC 3758).
 //
 // One function changes the state of a chunk: outstanding.applyEvent. recordNewSends and cumAckFirst
 // do so for many at once. The sets and counts of chunks follow.

@@ -12,7 +12,8 @@ import (
 // window, one to send again, or the short rest of a message.
 func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
-	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
+	chunk := s.dataHeaderLen() + wire.PaddedLen(size)
+	s.queue.setBundled(false)
 	first, n := s.outstanding.nextTSN, 0
 	for most := s.fastPathChunks(p, size, chunk); n < most && !b.Full(); {
 		if k := s.sendSourceRun(now, b, p, size, most-n); k > 0 {
@@ -44,7 +45,7 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 // other check.
 func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
 	l := &s.queue.current
-	if l.loaded && !l.fromQueue || !s.queue.isEmpty() && s.burst.deferral > deferShort ||
+	if l.loaded && !l.fromQueue || s.queue.hasChoice() || !s.queue.isEmpty() && s.burst.deferral > deferShort ||
 		s.outstanding.numToRetransmit > 0 || s.window.probing || s.sackNow ||
 		p.onePacketOnly || s.hasNarrowWindow(p) || s.isPaced(p) || !p.timing.active || p != s.DataPath() {
 		return 0
@@ -85,7 +86,7 @@ func (s *Sender) sendFullChunk(now rawio.Time, b *pack.Batch, p *Path, size int)
 	if r.flags&flagEnqueued == 0 {
 		r.head = s.queue.current.msg.Head // last, as the Source has only just written it, in pieces
 	}
-	appendChunk(b, t, r, p, r.wireFlags)
+	s.appendChunk(b, t, r, p, r.wireFlags)
 	b.End()
 }
 
@@ -98,6 +99,9 @@ func (s *Sender) takeSourceMessage(p *Path) (wire.TSN, *chunkRecord) {
 	r.body, r.token, r.ppid = m.Body, m.Token, m.PPID
 	r.stream, r.ssn, r.size, r.wireFlags, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
 	r.missCount, r.unreportedDups, r.path = 0, 0, p.index
+	if s.outstanding.extras != nil {
+		*s.outstanding.extraOf(t) = chunkExtra{}
+	}
 	s.streams.link(t, r)
 	if m.Unordered {
 		r.wireFlags |= wire.FlagU

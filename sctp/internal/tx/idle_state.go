@@ -10,6 +10,9 @@ import (
 // SetECN have set.
 type IdleState struct {
 	nextSSN              sparse.Table[wire.SSN]
+	streams              *streamQueues
+	extras               *chunkExtras
+	interleaves          bool
 	stats                commonStats
 	nextTSN              wire.TSN
 	rwnd                 uint32
@@ -17,6 +20,17 @@ type IdleState struct {
 	outStreams           int32 // going out
 	primaryIndex         int32
 	packetsUntilWithhold int32 // withheld.packetsUntilNext
+}
+
+// restoreExtensions goes on with the extensions of a Sender that is restored.
+func (s *Sender) restoreExtensions(r *IdleState) {
+	s.queue.streams, s.interleaves = r.streams, r.interleaves
+	if g := &s.outstanding; r.extras != nil {
+		r.extras.grow(0, 0, len(g.chunkRing))
+		if g.extras = r.extras; g.extras.partial != nil {
+			g.extras.partial.forward = newForwardTSN(g.nextTSN)
+		}
+	}
 }
 
 // CanIdle says whether a Sender that is restored from IdleState would go on as this one. Nothing is
@@ -31,8 +45,9 @@ func (s *Sender) CanIdle() bool {
 // IdleState returns what RestoreFrom goes on from. Call it when CanIdle says so.
 func (s *Sender) IdleState() IdleState {
 	s.Trim()
-	return IdleState{nextSSN: s.streams.nextSSN, outStreams: s.streams.count, stats: s.stats,
-		nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: uint32(s.window.largest),
+	return IdleState{nextSSN: s.streams.nextSSN, streams: s.queue.streams, extras: s.outstanding.extras,
+		interleaves: s.interleaves, outStreams: s.streams.count, stats: s.stats,
+		nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: s.window.largest,
 		primaryIndex: s.primaryIndex, packetsUntilWithhold: int32(s.withheld.packetsUntilNext)}
 }
 
@@ -41,7 +56,8 @@ func (s *Sender) RestoreFrom(r *IdleState) {
 	s.streams.nextSSN, s.streams.count, s.stats, s.primaryIndex = r.nextSSN, r.outStreams, r.stats, r.primaryIndex
 	s.withheld.packetsUntilNext = int(r.packetsUntilWithhold)
 	s.outstanding.initTSN(r.nextTSN)
-	s.outstanding.rwnd, s.window.largest = int(r.rwnd), int(r.maxRwnd)
+	s.outstanding.rwnd, s.window.largest = int(r.rwnd), r.maxRwnd
+	s.restoreExtensions(r)
 }
 
 // Stats returns those of the Sender.
@@ -63,4 +79,4 @@ func (r *IdleState) NextTSN() wire.TSN { return r.nextTSN }
 func (r *IdleState) NextSSN(id wire.StreamID) *wire.SSN { return r.nextSSN.At(uint16(id)) }
 
 // Held returns the octets of memory behind the IdleState.
-func (r *IdleState) Held() int { return r.nextSSN.Held() }
+func (r *IdleState) Held() int { return r.nextSSN.Held() + r.streams.held() + r.extras.held() }

@@ -57,8 +57,8 @@ func (s *Sender) updateLossEligible() (all bool) {
 	first := s.work.walk(nil, g.lossEligibleTo, g.nextTSN)
 	for first.next() {
 		r := g.recordOf(first.tsn)
-		if r.flags&flagResent != 0 {
-			continue // in its turn
+		if r.flags&flagResent != 0 || r.state == stateAbandoned {
+			continue // in its turn, or never
 		}
 		if !s.delivered.overtook(first.tsn, r) {
 			break

@@ -12,31 +12,38 @@ const HeadCap = 26
 // Message is one user message: its user data is Head[:HeadLen], then both pieces of Body.
 type Message struct {
 	Stream    wire.StreamID
-	PPID      uint32 // in host order
 	Unordered bool
 	// SackNow asks the peer not to delay the SACK: the I bit of the last chunk (section 6.1).
 	SackNow bool
+	PPID    uint32 // in host order
 	// HeadLen is how many octets of Head count, up to HeadCap.
 	HeadLen uint8
 	// Head is copied; it precedes Body.
 	Head [HeadCap]byte
+
+	// NoBundle, Path, Policy, Expires and Limit are for Enqueue only. A Source is asked at the
+	// moment that its message can be sent.
+
+	// NoBundle keeps other messages out of the packets in which new chunks of this one go.
+	NoBundle bool
+	// Path is 1 + the index of the path that new chunks of the message take while that is active. 0
+	// leaves the choice to the Sender.
+	Path uint8
+	// Policy says when the message is abandoned although it was sent.
+	Policy AbandonPolicy
 	// Body is the user's memory. It is referenced, never copied and never written to, until the
 	// message is acknowledged or has failed.
 	Body [2][]byte
 	// Token is given back with the acknowledgement or the failure.
 	Token uint64
 
-	// What follows is for Enqueue only. A Source is asked at the moment that its message can be
-	// sent.
-
 	// Expires is when the message is no longer worth sending, unless a part of it was sent before.
-	// 0 means never. See Expire.
+	// 0 means never. See Expire. With AbandonExpired it holds for what was sent as well.
 	Expires rawio.Time
-	// Path is 1 + the index of the path that new chunks of the message take while that is active. 0
-	// leaves the choice to the Sender.
-	Path uint8
-	// NoBundle keeps other messages out of the packets in which new chunks of this one go.
-	NoBundle bool
+	// Limit is how often a chunk is sent again, or for which messages this one is abandoned: see
+	// Policy.
+	Limit   uint32
+	arrival uint32 // counts messages, where a scheduler chooses; it wraps
 }
 
 // Len returns the octets of user data.

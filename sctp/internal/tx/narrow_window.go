@@ -111,7 +111,7 @@ func (w *peerWindow) held() int {
 // peer sees that they are missing.
 func (s *Sender) moreFollows(size int) bool {
 	q, u := &s.queue, &s.upper
-	return q.waiting.length > 0 || q.current.rest() > size || u.source != nil && !u.source.Idle()
+	return q.numWaiting() > 0 || q.current.rest() > size || u.source != nil && !u.source.Idle()
 }
 
 // windowHoldsTwo reports whether the peer's window holds two chunks of size octets.

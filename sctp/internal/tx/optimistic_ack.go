@@ -71,6 +71,9 @@ func (s *Sender) shouldWithhold(p *Path, size int) bool {
 	if !s.mayWithhold(p) {
 		return false
 	}
+	if s.queue.current.msg.Policy != AbandonNever {
+		return false // it may not come to be sent again
+	}
 	room, every := s.hasRoomForTwo(p, size), uint32(withholdEveryPackets)
 	switch {
 	case s.hasNarrowWindow(p):

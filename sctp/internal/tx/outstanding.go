@@ -19,13 +19,14 @@ const (
 	stateWithheldQueued                    // was withheld, and is to be sent
 	stateLostAfterRenege                   // was taken back, and is to be sent again
 	stateGapAcked                          // acknowledged by a gap block
+	stateAbandoned                         // given up (RFC 3758): neither outstanding nor acknowledged
 	stateAcked                             // acknowledged by the cumulative TSN, or the association has ended
 
 	numChunkStates
 )
 
 var chunkStateNames = [numChunkStates]string{"none", "in-flight", "withheld", "reneged", "lost", "withheld-queued",
-	"lost-reneged", "gap-acked", "acked"}
+	"lost-reneged", "gap-acked", "abandoned", "acked"}
 
 func (st chunkState) String() string { return chunkStateNames[st] }
 
@@ -41,30 +42,32 @@ const (
 	onGapAck                      // a gap block names it
 	onRenege                      // none names it any more
 	onCumAck                      // the cumulative TSN passes it
+	onAbandon                     // its message is given up
 
 	numChunkEvents
 )
 
 var chunkEventNames = [numChunkEvents]string{"send", "withhold", "probe copy", "mark lost", "undo loss", "gap ack",
-	"renege", "cum ack"}
+	"renege", "cum ack", "abandon"}
 
 func (t chunkEvent) String() string { return chunkEventNames[t] }
 
 // transitions is what may become of a chunk. What is not in it cannot be: a peer that acknowledges
 // what was withheld is found out before (Sender.acksWithheld).
-//
-// A chunk that is abandoned (RFC 3758) would have a state beside stateGapAcked, in a set of its
-// own.
 var transitions = [numChunkStates][numChunkEvents]chunkState{
-	stateNone:     {onSend: stateInFlight, onWithhold: stateWithheld},
-	stateInFlight: {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked},
+	stateNone: {onSend: stateInFlight, onWithhold: stateWithheld, onAbandon: stateAbandoned},
+	stateInFlight: {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked,
+		onAbandon: stateAbandoned},
 	stateWithheld: {onProbeCopy: stateInFlight, onMarkLost: stateWithheldQueued},
-	stateReneged:  {onMarkLost: stateLostAfterRenege, onGapAck: stateGapAcked, onCumAck: stateAcked},
+	stateReneged: {onMarkLost: stateLostAfterRenege, onGapAck: stateGapAcked, onCumAck: stateAcked,
+		onAbandon: stateAbandoned},
 	stateLost: {onSend: stateInFlight, onUndoLoss: stateInFlight, onGapAck: stateGapAcked,
-		onCumAck: stateAcked},
-	stateWithheldQueued:  {onSend: stateInFlight, onProbeCopy: stateLost},
-	stateLostAfterRenege: {onSend: stateInFlight, onGapAck: stateGapAcked, onCumAck: stateAcked},
-	stateGapAcked:        {onRenege: stateReneged, onCumAck: stateAcked},
+		onCumAck: stateAcked, onAbandon: stateAbandoned},
+	stateWithheldQueued: {onSend: stateInFlight, onProbeCopy: stateLost},
+	stateLostAfterRenege: {onSend: stateInFlight, onGapAck: stateGapAcked, onCumAck: stateAcked,
+		onAbandon: stateAbandoned},
+	stateGapAcked:  {onRenege: stateReneged, onCumAck: stateAcked, onAbandon: stateAbandoned},
+	stateAbandoned: {onCumAck: stateAcked},
 }
 
 // chunkSets are some of the sets that outstanding keeps.
@@ -122,6 +125,7 @@ type outstanding struct {
 	reneged        tsnset.Set // and inReneged
 
 	retransmitLog retransmitLog // what was sent again, in that order
+	extras        *chunkExtras  // nil unless PR-SCTP or I-DATA is negotiated (chunk_extra.go)
 
 	inlineRecords [initialRecords]chunkRecord // the first recs, which lie with the rest
 }

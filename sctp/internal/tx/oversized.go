@@ -87,6 +87,9 @@ func (s *Sender) OversizedChunk(now rawio.Time) (packet, mtu int, ago time.Durat
 		return 0, 0, 0
 	}
 	r := s.outstanding.recordOf(s.outstanding.firstUnacked)
+	if r.state == stateAbandoned {
+		return 0, 0, 0
+	}
 	for _, p := range s.paths {
 		if p.State == Unconfirmed {
 			continue

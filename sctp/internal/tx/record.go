@@ -45,9 +45,15 @@ const (
 	flagAmbiguous = flagResent | flagProbeCopied // nor which transmission
 )
 
+// flagIData, in wireFlags, says that the chunk goes as I-DATA.
+const flagIData = 1 << 7
+
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included
 // (7.2).
-func (r *chunkRecord) chunkLen() int { return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) }
+func (r *chunkRecord) chunkLen() int {
+	const longer = wire.IDataHeaderLen - wire.DataHeaderLen
+	return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) + int(r.wireFlags/flagIData)*longer
+}
 
 // headLen returns how many octets of head count.
 func (r *chunkRecord) headLen() int { return int(r.size) - len(r.body[0]) - len(r.body[1]) }
@@ -118,6 +124,9 @@ func (g *outstanding) growRing() {
 		*g.recordOf(t) = *old.recordOf(t)
 	}
 	g.firstIntact = g.firstUnacked
+	if g.extras != nil {
+		g.extras.grow(g.firstUnacked, g.nextTSN, n)
+	}
 	if g.memoryOctets = 0; n > len(g.inlineRecords) {
 		g.inlineRecords = [initialRecords]chunkRecord{}
 		g.memoryOctets = n * int(unsafe.Sizeof(chunkRecord{}))
@@ -137,7 +146,8 @@ func (g *outstanding) allSets() [5]*tsnset.Set {
 func (s *Sender) Trim() {
 	if g := &s.outstanding; g.len() == 0 {
 		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN,
-			lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
+			lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault, extras: g.extras}
+		g.extras.trim()
 		s.streams.clear()
 		if s.window.sentSpans != nil && s.window.sentSpans.dropElapsed(s.delivered.at) == 0 {
 			s.window.sentSpans = nil
@@ -151,6 +161,7 @@ func (s *Sender) Trim() {
 	if s.queue.waiting.length == 0 {
 		s.queue.waiting = messageQueue{}
 	}
+	s.queue.streams.trim()
 }
 
 // sentRecord returns the record of a TSN that was sent. It may be acknowledged already, as long as

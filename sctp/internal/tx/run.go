@@ -48,7 +48,7 @@ type Runner interface {
 func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
 	n = min(n, RunMost, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size))
 	src, ok := s.upper.source.(Runner)
-	if !ok || n < 2 || !s.queue.isEmpty() || s.upper.fault != nil || size != wire.PaddedLen(size) {
+	if !ok || n < 2 || s.outstanding.extras != nil || !s.queue.isEmpty() || s.upper.fault != nil || size != wire.PaddedLen(size) {
 		return 0
 	}
 	run := src.NextRun(now, size, n)
@@ -78,7 +78,7 @@ func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n 
 	l := &s.queue.current
 	body := l.middleBody()
 	n = min(n, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size), len(body)/size)
-	if n < 2 || size != wire.PaddedLen(size) {
+	if n < 2 || size != wire.PaddedLen(size) || s.outstanding.extras != nil {
 		return 0
 	}
 	like := chunkRecord{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size),
@@ -87,7 +87,9 @@ func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n 
 		like.ssn, like.wireFlags = 0, wire.FlagU
 	}
 	s.sendAlikeChunks(now, b, p, like, body[:n*size], n, nil)
-	l.offset += n * size
+	if l.offset += n * size; s.queue.streams != nil {
+		s.queue.noteSent(l.msg.Stream, n*size, false)
+	}
 	return n
 }
 

@@ -63,12 +63,12 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 func (s *Sender) HasMoreWork() bool { return s.sack.active || s.recovery.pathsToMark != 0 }
 
 // ContinueWork does the next part.
-func (s *Sender) ContinueWork() Result {
+func (s *Sender) ContinueWork(now rawio.Time) Result {
 	if s.recovery.pathsToMark != 0 {
 		s.work.startSlice(s.outstanding.len())
 		for _, p := range s.paths {
 			if s.recovery.pathsToMark.Has(p.Index()) {
-				s.markLostOnTimeout(p)
+				s.markLostOnTimeout(now, p)
 			}
 		}
 		return Result{}
@@ -173,10 +173,13 @@ func (s *Sender) processSack() Result {
 	s.setRwnd(arwnd)
 	if k.step == steps {
 		if k.chunk != nil {
-			s.retryWindowProbe(int(arwnd))
+			s.retryWindowProbe(now, int(arwnd))
 		}
 		s.rateSamples(now)
 		*k = sackInProgress{}
+		if s.partial() != nil {
+			s.repeatForward(now)
+		}
 	}
 	return res
 }

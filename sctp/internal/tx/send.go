@@ -24,11 +24,15 @@ func (s *Sender) isDrained() bool {
 // chunks then appends at least one. It may pull one message from the Source.
 func (s *Sender) Poll(now rawio.Time) *Path {
 	s.burst.paceAt = rawio.Never
+	s.queue.setBundled(false)
 	if s.sack.lostPaths != 0 {
 		return nil // first it is to be known what is lost, and cwnd to be smaller
 	}
 	if s.tailProbe.pending && s.tailProbe.copyPath != nil {
 		return s.tailProbe.copyPath
+	}
+	if s.outstanding.numToRetransmit > 0 {
+		s.abandonSpentRetransmits(now)
 	}
 	if s.outstanding.numToRetransmit > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
@@ -64,12 +68,13 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	// that ignores cwnd there is nothing new.
 	if open && s.outstanding.numToRetransmit == 0 {
 		fresh := true
+		s.queue.setBundled(n > 0)
 		for p == s.nextPath() && s.canSendNew(now, p, s.chunkRoom(b)) {
 			size, alone := s.nextChunkSize(), s.queue.current.msg.NoBundle
 			if n > 0 {
 				size = s.fitPartialChunk(size, s.chunkRoom(b))
 			}
-			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() || fresh && s.windowIsSilly() || alone && n > 0 {
+			if s.dataHeaderLen()+wire.PaddedLen(size) > b.Room() || fresh && s.windowIsSilly() || alone && n > 0 {
 				break
 			}
 			fresh = false
@@ -78,10 +83,10 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 				continue
 			}
 			octets += s.sendNewChunk(now, b, p, size)
-			n++
-			if alone {
+			if n++; alone {
 				break
 			}
+			s.queue.setBundled(true)
 		}
 	}
 	if n == 0 && s.withheld.isChunk(s.outstanding.nextTSN-1) { // nothing came behind it
@@ -114,6 +119,10 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, oct
 	for passed := 0; ok; t, ok = g.nextInSet(&g.toRetransmit, t) {
 		*s.work.steps++
 		r := g.recordOf(t)
+		if s.isSpent(now, t) {
+			s.abandonMessage(now, t)
+			continue
+		}
 		if s.retransmitPath(r) != p || p.waitsToFragment(now, r) {
 			if passed++; passed > maxSkipped {
 				break
@@ -184,14 +193,19 @@ const minSourceRoom = 64
 // the slot holds a message.
 func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 	l, u := &s.queue.current, &s.upper
-	if l.loaded || s.queue.pick() {
-		return true
+	for l.loaded && s.queue.streams == nil || s.queue.pick() {
+		if s.partial() == nil || !s.abandonExpiredRest(now) {
+			return true
+		}
+	}
+	if !s.queue.isEmpty() {
+		return false // the scheduler begins a new packet
 	}
 	l.msg = Message{}
 	if u.source == nil || u.fault != nil || room < minSourceRoom || !u.source.Next(now, room, &l.msg) {
 		return false
 	}
-	l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
+	l.msg.Expires, l.msg.Policy, l.msg.Path, l.msg.NoBundle = 0, AbandonNever, 0, false
 	if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int32(l.msg.Stream) >= s.streams.count {
 		u.fault = invariant.Violation("tx.loadMessage",
 			"the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
@@ -237,16 +251,19 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 	t, r := s.outstanding.appendRecord()
 	*r = chunkRecord{}
 	r.token, r.ppid, r.stream, r.size, r.path = m.Token, m.PPID, m.Stream, uint16(size), p.index
+	if s.outstanding.extras != nil {
+		s.setExtra(t, r)
+	}
 	s.streams.link(t, r)
 	if l.fromQueue {
 		r.flags = flagEnqueued
 	}
 	if m.Unordered {
-		r.wireFlags = wire.FlagU
+		r.wireFlags |= wire.FlagU
 	}
 	if l.offset == 0 {
 		r.wireFlags |= wire.FlagB
-		if !m.Unordered {
+		if !m.Unordered && !s.interleaves {
 			l.ssn = s.streams.takeSSN(m.Stream, t)
 		}
 	}
@@ -262,6 +279,9 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 		}
 		l.loaded = false
 		l.msg.Body = [2][]byte{}
+	}
+	if s.queue.streams != nil && l.fromQueue {
+		s.queue.noteSent(r.stream, size, !l.loaded)
 	}
 	s.recordNarrowSend(now, p, size)
 	if !p.timing.active {
@@ -315,7 +335,7 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 		s.recordWithheldSent(r)
 	} else {
 		s.cancelRTTMeasurement(t)
-		s.countRetransmit(r)
+		s.countRetransmit(t, r)
 	}
 	if p.flight.octets > 0 && t.Less(p.flight.first) {
 		p.timers.t3At = rawio.Never // the earliest is sent again: restart (section 6.1)
@@ -324,7 +344,10 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 }
 
 // countRetransmit counts a chunk that goes once more. The peer may then report one duplicate more.
-func (s *Sender) countRetransmit(r *chunkRecord) {
+func (s *Sender) countRetransmit(t wire.TSN, r *chunkRecord) {
+	if s.outstanding.extras != nil {
+		s.outstanding.extraOf(t).resent++
+	}
 	r.unreportedDups = min(r.unreportedDups, 254) + 1
 	s.outstanding.keepHistory = true
 	s.stats.Retransmits++
@@ -347,7 +370,7 @@ func (s *Sender) sendChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *chunkRe
 	if s.sackNow || s.tailProbe.unacked && t == s.tailProbe.tsn || r.flags&flagTimedOut != 0 {
 		flags |= wire.FlagI
 	}
-	appendChunk(b, t, r, p, flags)
+	s.appendChunk(b, t, r, p, flags)
 	s.recordChunkSent(now, onSend, t, r, p)
 }
 
@@ -368,10 +391,15 @@ func (s *Sender) recordChunkSent(now rawio.Time, what chunkEvent, t wire.TSN, r 
 
 // appendChunk appends the chunk to the packet, which goes to p. It notes whether that has become a
 // long one.
-func appendChunk(b *pack.Batch, t wire.TSN, r *chunkRecord, p *Path, flags uint8) {
-	tail := wire.AppendDataHeader(b.Tail(), wire.DataFields{
-		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
-	})
+func (s *Sender) appendChunk(b *pack.Batch, t wire.TSN, r *chunkRecord, p *Path, flags uint8) {
+	var tail []byte
+	if s.interleaves {
+		tail = s.appendIDataHeader(b.Tail(), t, r, flags)
+	} else {
+		tail = wire.AppendDataHeader(b.Tail(), wire.DataFields{
+			Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
+		})
+	}
 	tail = append(tail, r.head[:r.headLen()]...)
 	tail = b.Append(tail, r.body[0])
 	tail = b.Append(tail, r.body[1])

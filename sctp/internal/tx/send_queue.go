@@ -8,9 +8,11 @@ import (
 )
 
 // sendQueue holds the messages of Enqueue that wait to be sent, and the one that is being cut into
-// chunks, which may be of the Source. They go in the order in which they came.
+// chunks, which may be of the Source. They go in the order in which they came, or a scheduler
+// chooses (stream_queues.go).
 type sendQueue struct {
-	waiting          messageQueue
+	waiting          messageQueue   // those that go in the order in which they came
+	streams          *streamQueues  // what is kept for each stream; nil if nothing is
 	waitingOctets    int            // octets of user data in it
 	current          currentMessage // the one being cut
 	bufferedOctets   int            // octets that came through Enqueue and are not acknowledged
@@ -27,13 +29,23 @@ type currentMessage struct {
 }
 
 // beginMessage begins with msg.
-func (l *currentMessage) beginMessage(queued bool) { l.loaded, l.offset, l.fromQueue = true, 0, queued }
+func (l *currentMessage) beginMessage(queued bool) {
+	l.loaded, l.offset, l.fromQueue = true, 0, queued
+}
 
 // rest is how many octets of the message are yet to be sent.
 func (l *currentMessage) rest() int { return l.msg.Len() - l.offset }
 
 // isEmpty reports whether no message waits.
-func (q *sendQueue) isEmpty() bool { return q.waiting.length == 0 && !q.current.loaded }
+func (q *sendQueue) isEmpty() bool { return q.numWaiting() == 0 && !q.current.loaded }
+
+// numWaiting is how many messages wait, without the one that is being cut.
+func (q *sendQueue) numWaiting() int {
+	if q.streams != nil {
+		return q.streams.messages + q.waiting.length
+	}
+	return q.waiting.length
+}
 
 // add copies a message to the end of the queue.
 func (q *sendQueue) add(m *Message) {
@@ -42,6 +54,9 @@ func (q *sendQueue) add(m *Message) {
 	}
 	n := m.Len()
 	q.bufferedOctets += n
+	if q.streams != nil && q.addToStream(m, n) {
+		return
+	}
 	if q.isEmpty() {
 		q.current.msg = *m // it is next: to queue it would look at memory that is needed for nothing else
 		q.current.beginMessage(true)
@@ -54,6 +69,11 @@ func (q *sendQueue) add(m *Message) {
 // peek returns the message that is sent next, nil if none waits.
 func (q *sendQueue) peek() *Message {
 	switch {
+	case q.streams != nil:
+		if q.chooseNext() {
+			return &q.current.msg
+		}
+		return nil
 	case q.current.loaded:
 		return &q.current.msg
 	case q.waiting.length > 0:
@@ -63,11 +83,15 @@ func (q *sendQueue) peek() *Message {
 }
 
 // pick begins with the next message, and says whether there is one.
-func (q *sendQueue) pick() bool { return q.waiting.length > 0 && q.pickNext() }
+func (q *sendQueue) pick() bool {
+	if q.streams != nil {
+		return q.chooseNext()
+	}
+	return q.waiting.length > 0 && q.pickFirst()
+}
 
-// pickNext is pick where there is one. Here and in peek, and nowhere else, it is decided which
-// comes next: a scheduler of streams has its place here.
-func (q *sendQueue) pickNext() bool {
+// pickFirst is pick where messages go in the order in which they came, and one waits.
+func (q *sendQueue) pickFirst() bool {
 	q.waiting.pop(&q.current.msg)
 	q.waitingOctets -= q.current.msg.Len()
 	q.current.beginMessage(true)
@@ -91,9 +115,15 @@ func (q *sendQueue) failNext() (FailedMessage, bool) {
 		q.bufferedOctets, q.waitingOctets = 0, 0
 		return FailedMessage{}, false
 	}
-	f := FailedMessage{l.msg.Stream, l.msg.Token, l.offset > 0, !l.fromQueue}
+	f := l.failedMessage()
 	*l = currentMessage{}
 	return f, true
+}
+
+// failedMessage is the message as one that has failed.
+func (l *currentMessage) failedMessage() FailedMessage {
+	return FailedMessage{Stream: l.msg.Stream, Token: l.msg.Token, Sent: l.offset > 0, Pulled: !l.fromQueue,
+		Policy: l.msg.Policy}
 }
 
 // Enqueue copies m, but not its Body, to the end of the send queue.
@@ -108,12 +138,17 @@ func (s *Sender) Enqueue(m *Message) error {
 		return ErrStream
 	case int(m.Path) > len(s.paths):
 		return ErrPath
+	case m.Policy != AbandonNever && s.partial() == nil:
+		return ErrNotAbandoned
 	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
 		return ErrMessageTooBig
 	case n > s.SendBuffer()-s.queue.bufferedOctets:
 		return ErrSendBufferFull
 	}
 	s.queue.add(m)
+	if m.Policy == AbandonForRoom {
+		s.partial().forRoom++
+	}
 	s.burst.enqueuedSinceSack = true
 	return nil
 }
@@ -153,10 +188,23 @@ func (q *messageQueue) pop(m *Message) {
 	}
 }
 
-// truncate keeps the first n messages.
-func (q *messageQueue) truncate(n int) {
-	for i := n; i < q.length; i++ {
+// removeWhere takes messages out, and returns how many octets they have.
+func (q *messageQueue) removeWhere(isRemoved func(*Message) bool) (octets int) {
+	kept := 0
+	for i := range q.length {
+		m := q.at(i)
+		if isRemoved(m) {
+			octets += m.Len()
+			continue
+		}
+		if kept < i {
+			*q.at(kept) = *m
+		}
+		kept++
+	}
+	for i := kept; i < q.length; i++ {
 		*q.at(i) = Message{}
 	}
-	q.length = n
+	q.length = kept
+	return octets
 }

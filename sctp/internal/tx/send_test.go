@@ -590,8 +590,8 @@ func TestNextFailed(t *testing.T) {
 	check.That(t, !ok && src.n != 0 && l.s.queue.bufferedOctets == 0 && l.s.Flight() == 0 &&
 		l.pathAt(0).Flight() == 0 &&
 		l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.queue.bufferedOctets)
-	want := []FailedMessage{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false},
-		{0, 4, false, false}}
+	want := []FailedMessage{{Token: 1, Sent: true, Pulled: true}, {Token: 1, Sent: true}, {Token: 2, Sent: true},
+		{Token: 3}, {Token: 4}}
 	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))
 	check.That(t, l.s.NextTimeout() == rawio.Never && l.s.Queued() == 0 && l.s.Outstanding() == 0, "something is left")
 }

@@ -32,6 +32,7 @@ type Sender struct {
 	onePath      [1]*Path // paths, if it is but one
 	primaryIndex int32    // of paths
 	sackNow      bool     // every chunk asks for its SACK
+	interleaves  bool     // I-DATA is negotiated, and goes instead of DATA
 	ecn          ecnEcho  // congestion marks
 
 	upper   upperLayer // what supplies messages, and hears of them
@@ -127,11 +128,19 @@ func (s *Sender) MaxPayload() int {
 			n = min(n, p.longestNewChunk())
 		}
 	}
-	n -= wire.SackLen(0, 0) + wire.DataHeaderLen
+	n -= wire.SackLen(0, 0) + s.dataHeaderLen()
 	if s.cfg.MaxSegment > 0 {
 		n = min(n, s.cfg.MaxSegment)
 	}
 	return n
+}
+
+// dataHeaderLen is what a chunk has before its user data.
+func (s *Sender) dataHeaderLen() int {
+	if s.interleaves {
+		return wire.IDataHeaderLen
+	}
+	return wire.DataHeaderLen
 }
 
 // Reconfigure changes Config.SendBuffer, MaxBurst, NoDelay, NoFragments and MaxSegment.
@@ -168,6 +177,9 @@ func (s *Sender) Fault() *invariant.Error {
 	if s.upper.fault != nil {
 		return s.upper.fault
 	}
+	if y := s.queue.streams; y != nil && y.fault != nil {
+		return y.fault
+	}
 	return s.outstanding.fault
 }
 
@@ -194,6 +206,9 @@ func (s *Sender) NextTimeout() rawio.Time {
 		t = min(t, s.burst.paceAt)
 	} else if s.outstanding.numToRetransmit > 0 {
 		t = min(t, s.burst.paceAt)
+	}
+	if s.partial() != nil {
+		t = min(t, s.partial().forward.againAt)
 	}
 	for _, p := range s.paths {
 		t = min(t, p.timers.t3At, p.timers.ptoAt)

@@ -167,7 +167,7 @@ func (l *senderLab) handleSack(k wire.Sack) Result {
 	must.OK(l.t, err)
 	l.check()
 	for parts := 0; l.s.HasMoreWork(); parts++ {
-		l.s.ContinueWork()
+		l.s.ContinueWork(l.now)
 		must.That(l.t, parts <= 4*maxOutstanding/maxSliceSteps, "a SACK is not through after %d parts", parts)
 		l.check()
 	}
@@ -189,7 +189,7 @@ func (l *senderLab) runNextTimeout() PathSet {
 	must.That(l.t, l.now != rawio.Never, "no timer runs")
 	expired := l.s.HandleTimeout(l.now)
 	for l.s.HasMoreWork() {
-		l.s.ContinueWork()
+		l.s.ContinueWork(l.now)
 	}
 	l.check()
 	return expired

@@ -105,7 +105,7 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 		}
 		l.s.HandleTimeout(l.pathAt(0).timers.t3At)
 		for range parts - 1 {
-			l.s.ContinueWork()
+			l.s.ContinueWork(l.now)
 		}
 		must.Equal(t, "marked", int(l.s.outstanding.numToRetransmit), parts*maxSliceSteps)
 		l.now = l.pathAt(0).lastSentAt.Add(2 * time.Second)

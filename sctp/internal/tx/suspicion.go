@@ -121,7 +121,7 @@ func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	s.tailProbe.pending, s.tailProbe.copyStamp = false, stampOf(now)
 	s.cancelRTTMeasurement(t)
 	long := r.flags & flagLongPacket
-	appendChunk(b, t, r, p, r.wireFlags|wire.FlagI)
+	s.appendChunk(b, t, r, p, r.wireFlags|wire.FlagI)
 	r.flags = r.flags&^flagLongPacket | long | flagProbeCopied | flagMultiPath
 	if !p.fitsChunk(r) {
 		p.noteFragmented(now)
@@ -133,7 +133,7 @@ func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 		s.tailProbe.unacked = false
 		return 1
 	}
-	s.countRetransmit(r)
+	s.countRetransmit(t, r)
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)
 	return 1

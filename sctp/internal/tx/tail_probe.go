@@ -87,6 +87,9 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 	if s.tailProbe.unacked || p.flight.octets == 0 {
 		return
 	}
+	if s.isSpent(now, p.flight.first) {
+		return // what tells of it is a SACK, or T3-rtx
+	}
 	if q := s.tailProbePath(p); q != nil && !q.waitsToFragment(now, s.outstanding.recordOf(p.flight.first)) {
 		r := s.outstanding.recordOf(p.flight.first)
 		s.tailProbe = tailProbe{tsn: p.flight.first, pending: true, unacked: true, copyPath: q,
@@ -100,7 +103,7 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 	n := min(s.outstanding.len(), p.flight.tsns.Cap()) // what is in flight is among so many
 	t, _ := p.flight.tsns.Last(s.outstanding.firstUnacked+wire.TSN(n)-1, n)
 	r := s.outstanding.recordOf(t)
-	if p.waitsToFragment(now, r) {
+	if p.waitsToFragment(now, r) || s.isSpent(now, t) {
 		return // T3-rtx comes no later
 	}
 	s.tailProbe = tailProbe{tsn: t, pending: true, unacked: r.state != stateWithheld}

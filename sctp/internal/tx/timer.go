@@ -31,6 +31,11 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	if !now.Before(s.withheld.sendAt) {
 		s.queueWithheld()
 	}
+	if s.partial() != nil {
+		if p, is := s.handleForwardTimeout(now); is {
+			expired.add(p.Index())
+		}
+	}
 	for _, p := range s.paths {
 		if now.Before(p.timers.t3At) {
 			if !now.Before(p.timers.ptoAt) {
@@ -50,7 +55,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		if p.rateSampler != nil && !s.window.probing {
 			p.rateSampler.onTimeout(now, s.outstanding.nextTSN)
 		}
-		suspect := s.markLostOnTimeout(p)
+		suspect := s.markLostOnTimeout(now, p)
 		s.sack.lostPaths = 0 // there is no Fast Recovery to begin for what is marked already
 		s.stats.rare().Timeouts++
 		if s.window.probing {
@@ -79,7 +84,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 
 // markLostOnTimeout marks what was in flight to p when T3-rtx expired for retransmission, or a part
 // of it, see HasMoreWork. It reports whether some of that was in packets longer than BasePMTU.
-func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
+func (s *Sender) markLostOnTimeout(now rawio.Time, p *Path) (suspect bool) {
 	g := &s.outstanding
 	from := p.timers.markFrom
 	if from.Less(g.firstUnacked) {
@@ -91,9 +96,9 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 		if p.rateSampler != nil && !s.window.probing {
 			s.rateLost(p.rateSampler.timeoutAt, t, r, p)
 		}
-		g.markLost(t, r, p) // no more in flight
 		suspect = suspect || r.flags&flagLongPacket != 0
 		r.flags |= flagTimedOut
+		s.markLost(now, t, r, p) // no more in flight
 	}
 	if s.recovery.pathsToMark &^= 1 << p.index; flight.cut {
 		p.timers.markFrom = flight.tsn
@@ -153,6 +158,7 @@ type FailedMessage struct {
 	Token  uint64
 	Sent   bool // at least a part of it was sent
 	Pulled bool // it came from the Source, not through Enqueue
+	Policy AbandonPolicy
 }
 
 // Stop says that the association has ended. Nothing is sent any more, and NextFailed says what was
@@ -161,6 +167,10 @@ func (s *Sender) Stop() {
 	s.sack, s.recovery.pathsToMark = sackInProgress{}, 0
 	for _, p := range s.paths {
 		p.timers.stop()
+	}
+	s.SetScheduler(nil) // what is left fails in the order in which it came
+	if s.partial() != nil {
+		s.partial().forward.due, s.partial().forward.againAt = false, rawio.Never
 	}
 	s.outstanding.clearFlight(s.paths)
 	s.queue.earliestExpiryAt, s.window.probeAt, s.withheld.sendAt = rawio.Never, rawio.Never, rawio.Never
@@ -174,7 +184,7 @@ func (s *Sender) NextFailed() (FailedMessage, bool) {
 		r := g.popFirst()
 		r.body = [2][]byte{}
 		if r.wireFlags&wire.FlagE != 0 {
-			return FailedMessage{r.stream, r.token, true, r.flags&flagEnqueued == 0}, true
+			return FailedMessage{Stream: r.stream, Token: r.token, Sent: true, Pulled: r.flags&flagEnqueued == 0}, true
 		}
 	}
 	return s.queue.failNext()

@@ -279,7 +279,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 					"%s: a SACK that says as much: %+v, %v", tt.name, again, err)
 			}
 			begun = l.s.Steps()
-			res = l.s.ContinueWork()
+			res = l.s.ContinueWork(l.now)
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
 		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+

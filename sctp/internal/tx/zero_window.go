@@ -35,13 +35,13 @@ func (s *Sender) mayProbeWindow(now rawio.Time, p *Path) bool {
 // canCutToWindow reports whether the next chunk may be cut to the window. Its message may be
 // fragmented, and the window is not silly.
 func (s *Sender) canCutToWindow() bool {
-	least := min(s.MaxPayload(), max(s.window.largest, minArwnd)) / 2
+	least := min(s.MaxPayload(), max(int(s.window.largest), minArwnd)) / 2
 	return s.queue.current.fromQueue && !s.cfg.NoFragments && !s.cfg.StrictRFC && s.outstanding.rwnd >= least
 }
 
 // retryWindowProbe sends a zero window probe again as soon as the window is open. The peer has most
 // likely dropped it, and waiting for T3-rtx would stall the association.
-func (s *Sender) retryWindowProbe(arwnd int) {
+func (s *Sender) retryWindowProbe(now rawio.Time, arwnd int) {
 	if !s.window.probing {
 		return
 	}
@@ -52,7 +52,7 @@ func (s *Sender) retryWindowProbe(arwnd int) {
 	}
 	s.window.probing = false
 	if p := s.paths[r.path]; r.isIn(inFlight) { // or it is marked already
-		s.outstanding.markLost(t, r, p)
 		p.timers.t3At = rawio.Never
+		s.markLost(now, t, r, p)
 	}
 }

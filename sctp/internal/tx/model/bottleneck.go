@@ -205,7 +205,7 @@ func (r Bottleneck) Transfer(t *testing.T, seed uint32, lasts time.Duration) (g 
 				return g
 			}
 			for s.HasMoreWork() {
-				s.ContinueWork()
+				s.ContinueWork(x.now)
 			}
 			know(cum+1, s.CumTSN())
 			for _, b := range k.Gaps {
@@ -218,7 +218,7 @@ func (r Bottleneck) Transfer(t *testing.T, seed uint32, lasts time.Duration) (g 
 		if s.NextTimeout() <= x.now {
 			s.HandleTimeout(x.now)
 			for s.HasMoreWork() {
-				s.ContinueWork()
+				s.ContinueWork(x.now)
 			}
 		}
 	}

@@ -346,7 +346,7 @@ func (z *fuzzer) sackReceived() {
 	z.traceEvent(r)
 	z.checkAudit()
 	for parts := 0; z.s.HasMoreWork(); parts++ {
-		if z.s.ContinueWork(); parts > 1000 {
+		if z.s.ContinueWork(z.now); parts > 1000 {
 			z.t.Fatalf("a SACK is not through after %d parts", parts)
 		}
 		z.checkAudit()
@@ -463,12 +463,21 @@ func (z *fuzzer) runCommand(op int) {
 	z.traceEvent(op)
 }
 
+// traceFailed tells of a message that has failed.
+func (z *fuzzer) traceFailed(f tx.FailedMessage) {
+	z.traceEvent(struct {
+		stream       wire.StreamID
+		token        uint64
+		sent, pulled bool
+	}{f.Stream, f.Token, f.Sent, f.Pulled})
+}
+
 // runTimers runs the timers.
 func (z *fuzzer) runTimers() {
 	z.traceEvent(z.s.HandleTimeout(z.now))
 	for _, f := range z.s.Expire(z.now) {
 		delete(z.pendingSizes, f.Token)
-		z.traceEvent(f)
+		z.traceFailed(f)
 	}
 }
 
@@ -526,7 +535,7 @@ func (z *fuzzer) stopAndCheck() {
 			z.t.Fatalf("message %d failed, which was acknowledged or has failed", f.Token)
 		}
 		delete(left, f.Token)
-		z.traceEvent(f)
+		z.traceFailed(f)
 	}
 	for n, waits := range left {
 		if waits {
