@@ -302,10 +302,11 @@ func (s *Sender) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
 	}
 	drop := map[*Message]bool{}
 	for _, c := range list[:n] {
-		if c.isSent {
-			s.abandonMessage(now, c.tsn)
-		} else {
+		switch {
+		case !c.isSent:
 			drop[c.msg] = true
+		case s.outstanding.recordOf(c.tsn).state != stateAbandoned: // not with another chunk of its message
+			s.abandonMessage(now, c.tsn)
 		}
 	}
 	for _, f := range s.queue.dropWhere(func(m *Message) bool { return drop[m] }) {

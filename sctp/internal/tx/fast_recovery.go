@@ -28,7 +28,7 @@ func (s *Sender) enterFastRecovery(now rawio.Time, lost PathSet) {
 			p.reordering.mayUndo = !s.cfg.StrictRFC
 		}
 	}
-	s.recovery.active, s.recovery.bypassCwnd = true, true
+	s.recovery.active, s.recovery.bypassCwnd = true, s.outstanding.numToRetransmit > 0
 	s.recovery.exitTSN = s.outstanding.nextTSN - 1
 	s.stats.rare().FastRetransmits++
 }

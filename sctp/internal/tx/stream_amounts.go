@@ -15,8 +15,8 @@ type streamAmounts struct {
 }
 
 type streamAmount struct {
-	octets  int
-	lowMark int // octets
+	octets int
+	markAt int // octets of its low-water mark + 1; 0: it has none
 }
 
 func (y *streamAmounts) add(id wire.StreamID, octets int) { y.amounts.Use(uint16(id)).octets += octets }
@@ -24,8 +24,8 @@ func (y *streamAmounts) add(id wire.StreamID, octets int) { y.amounts.Use(uint16
 // remove counts octets no more, and notes when that leads to the mark.
 func (y *streamAmounts) remove(id wire.StreamID, octets int) {
 	x := y.amounts.Use(uint16(id))
-	wasAbove := x.octets > x.lowMark
-	if x.octets -= octets; wasAbove && x.octets <= x.lowMark {
+	wasAbove := x.octets >= x.markAt
+	if x.octets -= octets; x.markAt > 0 && wasAbove && x.octets < x.markAt {
 		y.low = append(y.low, id)
 	}
 }
@@ -85,7 +85,7 @@ func (s *Sender) BufferedOf(id wire.StreamID) int {
 // SetLowMark has TakeLow tell when a stream has no more than octets that are not acknowledged, and
 // had more.
 func (s *Sender) SetLowMark(id wire.StreamID, octets int) {
-	s.trackStreams().amounts.Use(uint16(id)).lowMark = octets
+	s.trackStreams().amounts.Use(uint16(id)).markAt = octets + 1
 }
 
 // TakeLow returns the streams that have fallen to their marks since the last call.
