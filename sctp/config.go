@@ -12,6 +12,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/upper"
 )
 
@@ -180,6 +181,20 @@ type Config struct {
 	// losses over such paths by RACK-TLP (RFC 8985). It keeps its window after a silence, for
 	// minutes (RFC 7661). Default false.
 	RFC9260 bool
+
+	// PartialReliability offers the peer to give messages up after they were sent (RFC 3758, RFC
+	// 7496): see SendInfo.Abandon of package sctp. Default false.
+	PartialReliability bool
+
+	// Interleaving offers the peer to interleave messages of several streams (RFC 8260). It says
+	// that the program can take parts of several messages in turn, which it gets only under
+	// PartialDelivery or from messages longer than RecvBuffer. Default false.
+	Interleaving bool
+
+	// NewScheduler makes what chooses the stream that sends next (RFC 8260 section 3), such as
+	// sched.Priority, for each association. Default nil: messages go in the order in which they were
+	// written.
+	NewScheduler func() sched.Scheduler
 
 	// NewController makes the congestion controller of each path: cc.NewCubic, cc.NewReno or
 	// cc.NewBBR. Default cc.NewCubic; cc.RFC9260 under RFC9260.

@@ -110,8 +110,7 @@ type counts struct {
 type agreement struct {
 	outStreams, inStreams uint16
 	hasAdaptation         bool // peerAdaptation is known
-	peerAbandons          bool // see peerSendsForwardTSN
-	interleaving          bool // see interleaves
+	extensions            Extensions
 	peerAdaptation        uint32
 }
 

@@ -31,6 +31,7 @@ type Cookie struct {
 	PeerAdaptation uint32
 	HasAdaptation  bool
 	ECN            bool // both sides are ECN-capable
+	Extensions     Extensions
 
 	// Local is the address the INIT came to, Addrs[:NumAddrs] the peer's, the source of the INIT
 	// first.
@@ -173,7 +174,7 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 	if c.ECN {
 		flags |= cookieFlagECN
 	}
-	b = append(b, flags, byte(c.NumAddrs), 0, 0)
+	b = append(b, flags, byte(c.NumAddrs), byte(c.Extensions), 0)
 	b = appendAddr(b, c.Local)
 	for _, a := range c.Addrs[:c.NumAddrs] {
 		b = appendAddr(b, a)
@@ -205,7 +206,8 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 		LocalTSN: wire.TSN(u32(36)), PeerTSN: wire.TSN(u32(40)), PeerRwnd: u32(44),
 		OutStreams: be.Uint16(body[48:]), InStreams: be.Uint16(body[50:]),
 		PeerAdaptation: u32(52), HasAdaptation: body[56]&cookieFlagAdaptation != 0, ECN: body[56]&cookieFlagECN != 0,
-		Local: readAddr(body[60:]), NumAddrs: int(body[57]),
+		Extensions: Extensions(body[58]),
+		Local:      readAddr(body[60:]), NumAddrs: int(body[57]),
 	}
 	for i := range c.NumAddrs {
 		c.Addrs[i] = readAddr(body[cookieFixedLen+16*i:])

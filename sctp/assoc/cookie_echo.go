@@ -98,6 +98,7 @@ func (a *Assoc) adoptCookie(c *Cookie) {
 	a.life.noteCookie(c.Created, c.Created.Add(c.Life))
 	a.agreed.outStreams, a.agreed.inStreams = c.OutStreams, c.InStreams
 	a.agreed.peerAdaptation, a.agreed.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
+	a.agreed.extensions = c.Extensions
 	a.ecn = ecn{enabled: c.ECN}
 }
 

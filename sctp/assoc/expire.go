@@ -14,6 +14,7 @@ func (a *Assoc) expireMessages(now rawio.Time) {
 	if list := a.sender().Expire(now); list != nil {
 		a.reportExpired(list)
 	}
+	a.reportAbandoned()
 	a.reportSenderDry()
 	a.advanceShutdown(now)
 }

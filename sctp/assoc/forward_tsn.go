@@ -8,10 +8,10 @@ import (
 
 // peerSendsForwardTSN says whether the peer may give messages up (RFC 3758): this side has said that
 // it understands FORWARD TSN or, where I-DATA is used, I-FORWARD-TSN.
-func (a *Assoc) peerSendsForwardTSN() bool { return a.agreed.peerAbandons }
+func (a *Assoc) peerSendsForwardTSN() bool { return a.agreed.extensions.Has(PartialReliability) }
 
 // interleaves says whether I-DATA takes the place of DATA (RFC 8260 section 2.2.1).
-func (a *Assoc) interleaves() bool { return a.agreed.interleaving }
+func (a *Assoc) interleaves() bool { return a.agreed.extensions.Has(Interleaving) }
 
 // errNotIForwardTSN is the reason given to a peer that sends FORWARD TSN along with I-DATA.
 var errNotIForwardTSN = errors.New("FORWARD TSN where I-FORWARD-TSN was agreed on")

@@ -81,6 +81,7 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender().SetPeer(peerRwnd, int(a.agreed.outStreams))
+	a.startExtensions()
 	if cfg := a.receiverConfig(peerTSN); a.recv == nil {
 		a.recv = &a.ensureDataState().receiver
 		a.recv.Init(cfg)

@@ -130,6 +130,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 			b = wire.AppendCookiePreservative(b, own.cookieIncrementMS)
 		}
 		b = appendECNCapable(b, a.cfg.offersECN(a.env))
+		b = appendExtensions(b, a.cfg.offeredExtensions())
 		if !a.env.isPointToPoint() { // RFC 8261 section 6.1
 			b = appendFamilies(b, a.cfg.knownFamilies(p.Remote.Addr(), s.reachAddr))
 		}
@@ -206,7 +207,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	var o initParams
-	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(source, a.setup().reachAddr), a.env, &o); !ok {
+	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(source, a.setup().reachAddr), a.cfg, a.env, &o); !ok {
 		a.rareCounters().Violations++
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		a.endAssoc(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
@@ -229,6 +230,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.agreed.outStreams, a.agreed.inStreams = min(a.cfg.outStreams(), o.inStreams), min(a.cfg.InStreams, o.outStreams)
 	a.agreed.peerAdaptation, a.agreed.hasAdaptation = o.adaptation, o.hasAdaptation
 	a.setECN(o.ecn && a.cfg.offersECN(a.env))
+	a.agreed.extensions = o.extensions.agreeOn(a.cfg.offeredExtensions())
 	a.learnPaths(now, in, &o)
 	a.startData(o.rwnd, o.tsn)
 

@@ -56,7 +56,7 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 	}
 	var of initParams
 	source := p.Remote.Addr().Unmap()
-	if why, ok := readInitParams(init, source, cfg.knownFamilies(source, source), env, &of); !ok {
+	if why, ok := readInitParams(init, source, cfg.knownFamilies(source, source), cfg, env, &of); !ok {
 		answerWithAbort(o, p, of.tag, why)
 		return InitRefused, 0
 	}
@@ -88,7 +88,8 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
 		OutStreams: out, InStreams: min(in, of.outStreams),
 		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.offersECN(env),
-		Local: localAddrOf(p).Addr(), NumAddrs: 1,
+		Extensions: of.extensions.agreeOn(cfg.offeredExtensions()),
+		Local:      localAddrOf(p).Addr(), NumAddrs: 1,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
 	if familyOf(of.source)&of.usableFamilies != 0 {
@@ -115,6 +116,7 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 		b = wire.AppendAdaptationIndication(b, *cfg.Adaptation)
 	}
 	b = appendECNCapable(b, c.ECN)
+	b = appendExtensions(b, cfg.offeredExtensions())
 	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.peerFamilies())
 	limit := 0 // asked for only if need be: it may cost a system call, and the next INIT has another source
 	for _, u := range of.unknownParams[:of.numUnknown] {
@@ -187,7 +189,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	to := in.Remote.Addr().Unmap() // where the INIT ACK goes
 	var o initParams
-	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(to, to)&a.addrs.families, a.env, &o); !ok {
+	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(to, to)&a.addrs.families, a.cfg, a.env, &o); !ok {
 		a.rareCounters().InitsRefused++
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		return

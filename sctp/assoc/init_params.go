@@ -18,6 +18,8 @@ type initParams struct {
 	adaptation            uint32
 	hasAdaptation         bool
 	ecn                   bool
+	offered               Extensions // of this side
+	extensions            announcedExtensions
 	cookieExtensionMS     uint32     // by how many ms the peer wants its cookie to live longer
 	cookie                []byte     // State Cookie of an INIT ACK
 	source                netip.Addr // of the packet
@@ -41,8 +43,9 @@ type refusal struct {
 // readInitParams checks an INIT or INIT ACK that came from source, and reads it. If ok is false the
 // answer is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each
 // state.
-func readInitParams(c wire.Init, source netip.Addr, usable familySet, env *Env, o *initParams) (why refusal, ok bool) {
-	*o = initParams{source: source, usableFamilies: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
+func readInitParams(c wire.Init, source netip.Addr, usable familySet, cfg *Config, env *Env, o *initParams) (why refusal,
+	ok bool) {
+	*o = initParams{source: source, usableFamilies: usable, offered: cfg.offeredExtensions(), env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
 		outStreams: c.OutStreams(), inStreams: c.InStreams()}
 	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
@@ -71,6 +74,10 @@ func readInitParams(c wire.Init, source netip.Addr, usable familySet, env *Env, 
 func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal, stop bool) {
 	var err error
 	switch t := p.Type(); t {
+	case wire.ParamForwardTSN:
+		if o.extensions.forwardTSN = true; !o.offered.Has(PartialReliability) {
+			return refusal{}, o.noteUnknown(p)
+		}
 	case wire.ParamIPv4, wire.ParamIPv6:
 		var a netip.Addr
 		if a, err = p.Addr(); err == nil {
@@ -98,21 +105,27 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 		o.ecn = true
 	case wire.ParamCookiePreservative:
 		o.cookieExtensionMS, err = p.CookieIncrement()
+	case wire.ParamSupportedExtensions:
+		err = o.extensions.read(p)
 	case wire.ParamUnrecognizedParam:
-		// Known, and of no consequence here. Padding and Supported Extensions are so too, as their
-		// types say.
+		// Known, and of no consequence here. Padding is so too, as its type says.
 	default:
-		var report bool
-		stop, report = t.UnknownAction()
-		if report && o.numUnknown < maxUnknownParams {
-			o.unknownParams[o.numUnknown] = p
-			o.numUnknown++
-		}
+		stop = o.noteUnknown(p)
 	}
 	if err != nil {
 		why = violationCause(err)
 	}
 	return why, stop
+}
+
+// noteUnknown handles an unknown parameter as its type says (section 3.2.1).
+func (o *initParams) noteUnknown(p wire.Param) (stop bool) {
+	stop, report := p.Type().UnknownAction()
+	if report && o.numUnknown < maxUnknownParams {
+		o.unknownParams[o.numUnknown] = p
+		o.numUnknown++
+	}
+	return stop
 }
 
 // addAddr records a listed address that can be a destination. Others are ignored (section 5.1.2).

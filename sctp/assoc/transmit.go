@@ -80,8 +80,10 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 		return true
 	}
 	var data *tx.Path
+	forward := false
 	if !a.IsIdle() && sendStates.has(a.state) {
 		data = a.sender().Poll(now)
+		forward = a.sender().ForwardDue()
 	}
 	s := a.shutdownState()
 	closing := s != nil && s.sendDue
@@ -96,6 +98,8 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 		p, local = a.sackDestination()
 	case data != nil:
 		p = a.paths[data.Index()]
+	case forward:
+		p = a.dataPath()
 	default:
 		return false
 	}
@@ -118,8 +122,12 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 			a.appendSack(out)
 		}
 	}
+	if forward && p.State != tx.Unconfirmed {
+		out.Commit(a.sender().AppendForwardTSN(now, out.Tail(), out.Room(), &p.Path))
+	}
 	if fill {
 		a.sender().Fill(now, out, data)
+		a.reportAbandoned()
 	}
 	if out.Empty() { // never: if it were, there would be no end of empty packets
 		out.Cancel()

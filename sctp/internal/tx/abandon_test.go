@@ -209,7 +209,7 @@ func TestPolicyNeedsThePeersConsent(t *testing.T) {
 	// req 3758-3.3-2
 	l := newLab(t, 1)
 	err := l.s.Enqueue(&Message{Body: [2][]byte{{1}}, Policy: AbandonResent})
-	check.Error(t, "without PR-SCTP", err, ErrNotAbandoned)
+	check.Error(t, "without PR-SCTP", err, ErrNoPartialReliability)
 }
 
 // A chunk that may not go again is not sent as a tail loss probe.

@@ -9,14 +9,14 @@ import (
 
 // Errors of Enqueue and AddPath.
 var (
-	ErrSendBufferFull = errors.New("sctp: send buffer full; wait until earlier messages are acknowledged")
-	ErrMessageTooBig  = errors.New("sctp: message longer than the send buffer; raise SendBuffer or send less at a time")
-	ErrEmptyMessage   = errors.New("sctp: a message needs at least one octet of user data")
-	ErrPath           = errors.New("sctp: not an address of the peer")
-	ErrNotAbandoned   = errors.New("sctp: the peer does not take abandoned messages: partial reliability is not negotiated")
-	ErrStream         = errors.New("sctp: no such outgoing stream")
-	ErrHeadLen        = fmt.Errorf("sctp: message head longer than %d octets", HeadCap)
-	ErrPaths          = fmt.Errorf("sctp: more than %d destination addresses", MaxPaths)
+	ErrSendBufferFull       = errors.New("sctp: send buffer full; wait until earlier messages are acknowledged")
+	ErrMessageTooBig        = errors.New("sctp: message longer than the send buffer; raise SendBuffer or send less at a time")
+	ErrEmptyMessage         = errors.New("sctp: a message needs at least one octet of user data")
+	ErrPath                 = errors.New("sctp: not an address of the peer")
+	ErrNoPartialReliability = errors.New("sctp: the peer does not take abandoned messages: partial reliability is not negotiated")
+	ErrStream               = errors.New("sctp: no such outgoing stream")
+	ErrHeadLen              = fmt.Errorf("sctp: message head longer than %d octets", HeadCap)
+	ErrPaths                = fmt.Errorf("sctp: more than %d destination addresses", MaxPaths)
 )
 
 // UnsentTSNError reports a SACK or SHUTDOWN that acknowledges a TSN that was never sent. It is

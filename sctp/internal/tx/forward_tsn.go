@@ -107,7 +107,7 @@ func (s *Sender) AppendForwardTSN(now rawio.Time, b []byte, room int, p *Path) [
 		f.due = false
 		return b
 	}
-	f.due, f.sentEnd, f.sentAt, f.path = end != f.end, end, now, p
+	f.due, f.sentEnd, f.sentAt, f.path = false, end, now, p
 	f.tries++
 	if wait := p.rttEst.rto; f.tries == 1 && s.isFarPath(p) {
 		f.againAt = now.Add(min(wait, p.rttEst.probeTimeout()+s.longestSackDelay(p)))

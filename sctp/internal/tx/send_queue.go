@@ -139,7 +139,7 @@ func (s *Sender) Enqueue(m *Message) error {
 	case int(m.Path) > len(s.paths):
 		return ErrPath
 	case m.Policy != AbandonNever && s.partial() == nil:
-		return ErrNotAbandoned
+		return ErrNoPartialReliability
 	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
 		return ErrMessageTooBig
 	case n > s.SendBuffer()-s.queue.bufferedOctets:

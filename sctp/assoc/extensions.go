@@ -1,0 +1,170 @@
+package assoc
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/sched"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Extensions are what both ends may agree on beyond RFC 9260.
+type Extensions uint8
+
+const (
+	// PartialReliability lets a message be given up after it was sent (RFC 3758).
+	PartialReliability Extensions = 1 << iota
+	// Interleaving sends I-DATA, so that messages of several streams may alternate (RFC 8260).
+	Interleaving
+)
+
+// Has reports whether all of x are among them.
+func (e Extensions) Has(x Extensions) bool { return e&x == x }
+
+// offeredExtensions returns what the program wants of the peer, and offers it.
+func (c *Config) offeredExtensions() (e Extensions) {
+	if c.PartialReliability {
+		e |= PartialReliability
+	}
+	if c.Interleaving {
+		e |= Interleaving
+	}
+	return e
+}
+
+// appendExtensions appends what tells the peer of extensions to an INIT or INIT ACK: Supported
+// Extensions (RFC 5061 section 4.2.7), and Forward-TSN-Supported (RFC 3758 section 3.1).
+func appendExtensions(b []byte, e Extensions) []byte {
+	var types [4]wire.ChunkType
+	list := types[:0]
+	if e.Has(PartialReliability) {
+		b = wire.AppendForwardTSNSupported(b)
+		list = append(list, wire.ChunkForwardTSN)
+	}
+	if e.Has(Interleaving) {
+		list = append(list, wire.ChunkIData)
+	}
+	if e.Has(PartialReliability | Interleaving) { // else it says nothing (RFC 8260 section 2.3.1)
+		list = append(list, wire.ChunkIForwardTSN)
+	}
+	if len(list) == 0 {
+		return b
+	}
+	return wire.AppendSupportedExtensions(b, list...)
+}
+
+// announcedExtensions is what an INIT or INIT ACK says of extensions.
+type announcedExtensions struct {
+	forwardTSN  bool // by a parameter of its own, or as a chunk type
+	iData       bool
+	iForwardTSN bool
+}
+
+// read reads a Supported Extensions parameter.
+func (n *announcedExtensions) read(p wire.Param) error {
+	for _, x := range [...]struct {
+		chunk wire.ChunkType
+		has   *bool
+	}{{wire.ChunkForwardTSN, &n.forwardTSN}, {wire.ChunkIData, &n.iData}, {wire.ChunkIForwardTSN, &n.iForwardTSN}} {
+		is, err := p.ListsChunk(x.chunk)
+		if err != nil {
+			return err
+		}
+		*x.has = *x.has || is
+	}
+	return nil
+}
+
+// agreeOn returns which of the extensions offered the peer has announced too. With I-DATA, partial
+// reliability needs I-FORWARD-TSN (RFC 8260 section 2.3.1).
+func (n announcedExtensions) agreeOn(offered Extensions) (e Extensions) {
+	if n.iData {
+		e |= Interleaving & offered
+	}
+	if n.iForwardTSN && e.Has(Interleaving) || n.forwardTSN && !e.Has(Interleaving) {
+		e |= PartialReliability & offered
+	}
+	return e
+}
+
+// Extensions returns what both ends have agreed on. It is 0 before.
+func (a *Assoc) Extensions() Extensions { return a.agreed.extensions }
+
+// startExtensions has the sending half use what both ends have agreed on.
+func (a *Assoc) startExtensions() {
+	s := a.sender()
+	if e := a.agreed.extensions; e != 0 {
+		s.SetExtensions(e.Has(PartialReliability), e.Has(Interleaving))
+	}
+	if a.cfg.NewScheduler != nil {
+		s.SetScheduler(a.cfg.NewScheduler())
+	}
+}
+
+// AbandonPolicy says when a message is given up that may have been sent.
+type AbandonPolicy = tx.AbandonPolicy
+
+// Policies of abandoning (RFC 3758 section 4.1, RFC 7496 section 3).
+const (
+	AbandonNever   = tx.AbandonNever
+	AbandonExpired = tx.AbandonExpired
+	AbandonResent  = tx.AbandonResent
+	AbandonForRoom = tx.AbandonForRoom
+)
+
+// AbandonCounts counts abandoned messages by their policy.
+type AbandonCounts = tx.AbandonCounts
+
+// Abandoned returns how many messages were abandoned, of all streams.
+func (a *Assoc) Abandoned() AbandonCounts { return a.sender().Abandoned() }
+
+// AbandonedOf returns how many messages of a stream were abandoned.
+func (a *Assoc) AbandonedOf(stream wire.StreamID) AbandonCounts {
+	return a.sender().AbandonedOf(stream)
+}
+
+// MakeRoom abandons messages of AbandonForRoom that are less important than limit, until octets are
+// free in the send buffer. It says whether they are.
+func (a *Assoc) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
+	return a.sender().MakeRoom(now, octets, limit)
+}
+
+// SetScheduler sets what chooses the stream that sends next; nil: none.
+func (a *Assoc) SetScheduler(s sched.Scheduler) { a.sender().SetScheduler(s) }
+
+// SetStreamValue sets what the scheduler has for a stream (RFC 8260 section 4.3.3).
+func (a *Assoc) SetStreamValue(stream wire.StreamID, value uint16) error {
+	if uint16(stream) >= a.agreed.outStreams {
+		return ErrInvalidStream
+	}
+	a.sender().SetStreamValue(stream, value)
+	return nil
+}
+
+// StreamValue returns it.
+func (a *Assoc) StreamValue(stream wire.StreamID) uint16 { return a.sender().StreamValue(stream) }
+
+// Unacked returns how many octets of messages of Send are not acknowledged.
+func (a *Assoc) Unacked() int { return a.sender().Buffered() }
+
+// UnackedOf returns those of a stream.
+func (a *Assoc) UnackedOf(stream wire.StreamID) int { return a.sender().BufferedOf(stream) }
+
+// SetLowMark has TakeLow tell when a stream has no more than octets that are not acknowledged, and
+// had more.
+func (a *Assoc) SetLowMark(stream wire.StreamID, octets int) { a.sender().SetLowMark(stream, octets) }
+
+// TakeLow returns the streams that have fallen to their marks since the last call.
+func (a *Assoc) TakeLow() []wire.StreamID {
+	if a.IsIdle() {
+		return nil
+	}
+	return a.sender().TakeLow()
+}
+
+// reportAbandoned reports the messages that were abandoned after a part of them was sent, or to make
+// room (RFC 3758 section 4.1, TR3).
+func (a *Assoc) reportAbandoned() {
+	for _, f := range a.sender().TakeAbandoned() {
+		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent})
+	}
+}
