@@ -2,8 +2,13 @@ package assoc
 
 // AgreeOn makes an established association one that has agreed on extensions, before it has
 // received any DATA.
-func (a *Assoc) AgreeOn(peerAbandons, interleaving bool) {
+func (a *Assoc) AgreeOn(abandons, interleaves bool) {
 	a.sender()
-	a.agreed.peerAbandons, a.agreed.interleaving = peerAbandons, interleaving
+	if a.agreed.extensions = 0; abandons {
+		a.agreed.extensions |= PartialReliability
+	}
+	if interleaves {
+		a.agreed.extensions |= Interleaving
+	}
 	a.recv.Restart(a.receiverConfig(a.recv.CumTSN() + 1))
 }

@@ -20,7 +20,7 @@ import (
 var face = []string{
 	"compat", "metrics", "rawio", "rawio/mem", "rawio/netconn", "rawio/pcap", "rawio/raw", "rawio/simnet", "rawio/tun",
 	"rawio/udp", "rdma",
-	"sctp", "sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/qlog", "sctp/upper", "sctp/wire",
+	"sctp", "sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/qlog", "sctp/sched", "sctp/upper", "sctp/wire",
 }
 
 // exportedAPI is all that a program can see: the declarations of these packages, without bodies.

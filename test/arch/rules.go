@@ -20,7 +20,7 @@ const module = "github.com/rddp-go/rddp/"
 // sansIO lists the packages that never touch the world.
 var sansIO = []string{
 	"ddp", "ddp/llp", "ddpadapt", "internal/sparse", "mpa", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
-	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/wire", "sctp/internal/*",
+	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/sched", "sctp/wire", "sctp/internal/*",
 }
 
 // forbidden are the imports that would let them.
@@ -44,6 +44,7 @@ var layers = [][]string{
 	{"sctp/upper"},
 	{"sctp/assoc"},
 	{"sctp/internal/*", "sctp/cc"},
+	{"sctp/sched"},
 	{"sctp/wire"},
 	{"rawio/*"},
 	{"internal/portregistry", "internal/pollpolicy"},

@@ -12,7 +12,9 @@ import (
 
 func TestMessageIsAbandonedWhenAChunkWouldGoTooOften(t *testing.T) {
 	// req 3758-3.5-1
-	// req 7496-3.2-1
+	// req 7496-3.1-5
+	// req 7496-3.1-1
+	// req 7496-3.1-2
 	for limit := range uint32(4) {
 		t.Run(fmt.Sprint(limit, " times again"), func(t *testing.T) {
 			l := newExtensionsLab(t, true, false)
@@ -40,6 +42,8 @@ func TestMessageIsAbandonedWhenAChunkWouldGoTooOften(t *testing.T) {
 // A chunk that three SACKs report missing counts as lost, whatever becomes of its message.
 func TestAbandonedChunkCountsAsLost(t *testing.T) {
 	// req 3758-3.5-11
+	// req 7496-3.1-3
+	// req 7496-3.1-4
 	// req 3758-3.5-2
 	for _, limit := range []uint32{0, 100} {
 		l := newExtensionsLab(t, true, false)
@@ -168,7 +172,8 @@ func TestRestIsDroppedWithAFragmentThatIsLost(t *testing.T) {
 // A retransmission that somebody else causes counts as well: a window that was closed, or a tail
 // loss probe.
 func TestEveryRetransmissionCounts(t *testing.T) {
-	// req 7496-3.2-1
+	// req 7496-3.1-1
+	// req 7496-3.1-2
 	l := newExtensionsLab(t, true, false)
 	l.enqueue(100, Message{Policy: AbandonResent, Limit: 1})
 	l.expectSent("first", "1/0#0BE")
@@ -179,7 +184,12 @@ func TestEveryRetransmissionCounts(t *testing.T) {
 }
 
 func TestRoomIsMadeForAMessageThatIsMoreImportant(t *testing.T) {
-	// req 7496-3.3-1
+	// req 7496-3.2-1
+	// req 7496-3.2-2
+	// req 7496-3.2-3
+	// req 7496-3.2-4
+	// req 7496-4.3-1
+	// req 7496-4.4-1
 	l := newExtensionsLab(t, true, false)
 	l.s.cfg.SendBuffer = 10 * full
 	for range 3 { // sent
@@ -214,7 +224,8 @@ func TestPolicyNeedsThePeersConsent(t *testing.T) {
 
 // A chunk that may not go again is not sent as a tail loss probe.
 func TestTailLossProbeIsNoRetransmissionTooMany(t *testing.T) {
-	// req 7496-3.2-1
+	// req 7496-3.1-1
+	// req 7496-3.1-2
 	for limit := range uint32(2) {
 		l := newExtensionsLab(t, true, false)
 		l.s.cfg.StrictRFC = false
