@@ -29,6 +29,10 @@ func (a *Assoc) restoreDataState() *tx.Sender {
 		_ = h.sender.AddPath(&p.Path) // it has as many as before
 	}
 	h.sender.RestoreFrom(&r.sender)
+	if a.rareState != nil {
+		h.sender.RestoreExtensions(a.rareState.extensions)
+		a.rareState.extensions = nil
+	}
 	a.recv = &h.receiver
 	a.recv.Init(r.receiver.Config(a.receiverConfig(0)))
 	a.recv.RestoreFrom(&r.receiver)
@@ -54,6 +58,9 @@ func (a *Assoc) GoIdle() bool {
 	}
 	if h.receiver.Trim(); !h.receiver.CanIdle() {
 		return false
+	}
+	if x := h.sender.IdleExtensions(); x != nil {
+		a.ensureRareState().extensions = x
 	}
 	a.idleState = idleState{h.sender.IdleState(), h.receiver.IdleState()}
 	a.recv = nil

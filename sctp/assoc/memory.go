@@ -42,7 +42,11 @@ func (a *Assoc) Held() int {
 // still to be reported.
 func (a *Assoc) dataStateSize() (n int) {
 	if a.IsIdle() {
-		return a.idleState.sender.Held() + a.idleState.receiver.Held()
+		n = a.idleState.sender.Held() + a.idleState.receiver.Held()
+		if a.rareState != nil {
+			n += a.rareState.extensions.Held()
+		}
+		return n
 	}
 	own := a.sender()
 	for _, s := range a.failedSenders() {

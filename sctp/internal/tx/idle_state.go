@@ -1,6 +1,8 @@
 package tx
 
 import (
+	"unsafe"
+
 	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -10,9 +12,6 @@ import (
 // SetECN have set.
 type IdleState struct {
 	nextSSN              sparse.Table[wire.SSN]
-	streams              *streamQueues
-	extras               *chunkExtras
-	interleaves          bool
 	stats                commonStats
 	nextTSN              wire.TSN
 	rwnd                 uint32
@@ -22,12 +21,31 @@ type IdleState struct {
 	packetsUntilWithhold int32 // withheld.packetsUntilNext
 }
 
-// restoreExtensions goes on with the extensions of a Sender that is restored.
-func (s *Sender) restoreExtensions(r *IdleState) {
-	s.queue.streams, s.interleaves = r.streams, r.interleaves
-	if g := &s.outstanding; r.extras != nil {
-		r.extras.grow(0, 0, len(g.chunkRing))
-		if g.extras = r.extras; g.extras.partial != nil {
+// IdleExtensions is what an idle Sender keeps of its extensions, beside IdleState.
+type IdleExtensions struct {
+	streams     *streamQueues
+	extras      *chunkExtras
+	interleaves bool
+}
+
+// IdleExtensions returns what is to be kept of the extensions, nil if that is nothing.
+func (s *Sender) IdleExtensions() *IdleExtensions {
+	x := IdleExtensions{s.queue.streams, s.outstanding.extras, s.interleaves}
+	if x == (IdleExtensions{}) {
+		return nil
+	}
+	return &x
+}
+
+// RestoreExtensions goes on with them, after RestoreFrom.
+func (s *Sender) RestoreExtensions(x *IdleExtensions) {
+	if x == nil {
+		return
+	}
+	s.queue.streams, s.interleaves = x.streams, x.interleaves
+	if g := &s.outstanding; x.extras != nil {
+		x.extras.grow(0, 0, len(g.chunkRing))
+		if g.extras = x.extras; g.extras.partial != nil {
 			g.extras.partial.forward = newForwardTSN(g.nextTSN)
 		}
 	}
@@ -45,8 +63,7 @@ func (s *Sender) CanIdle() bool {
 // IdleState returns what RestoreFrom goes on from. Call it when CanIdle says so.
 func (s *Sender) IdleState() IdleState {
 	s.Trim()
-	return IdleState{nextSSN: s.streams.nextSSN, streams: s.queue.streams, extras: s.outstanding.extras,
-		interleaves: s.interleaves, outStreams: s.streams.count, stats: s.stats,
+	return IdleState{nextSSN: s.streams.nextSSN, outStreams: s.streams.count, stats: s.stats,
 		nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: s.window.largest,
 		primaryIndex: s.primaryIndex, packetsUntilWithhold: int32(s.withheld.packetsUntilNext)}
 }
@@ -57,7 +74,6 @@ func (s *Sender) RestoreFrom(r *IdleState) {
 	s.withheld.packetsUntilNext = int(r.packetsUntilWithhold)
 	s.outstanding.initTSN(r.nextTSN)
 	s.outstanding.rwnd, s.window.largest = int(r.rwnd), r.maxRwnd
-	s.restoreExtensions(r)
 }
 
 // Stats returns those of the Sender.
@@ -79,4 +95,12 @@ func (r *IdleState) NextTSN() wire.TSN { return r.nextTSN }
 func (r *IdleState) NextSSN(id wire.StreamID) *wire.SSN { return r.nextSSN.At(uint16(id)) }
 
 // Held returns the octets of memory behind the IdleState.
-func (r *IdleState) Held() int { return r.nextSSN.Held() + r.streams.held() + r.extras.held() }
+func (r *IdleState) Held() int { return r.nextSSN.Held() }
+
+// Held returns the octets of memory of the extensions.
+func (x *IdleExtensions) Held() int {
+	if x == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(*x)) + x.streams.held() + x.extras.held()
+}
