@@ -24,8 +24,17 @@ type SendInfo struct {
 
 	// Lifetime is how long after the call of WriteMsg the message is worth sending; 0 means without
 	// limit. If no part of it was sent by then, it never is, and EventSendFailed reports it. What
-	// was sent once is retransmitted for as long as it takes.
+	// was sent once is retransmitted for as long as it takes, unless Abandon is AbandonExpired.
 	Lifetime time.Duration
+	// Abandon gives the message up although it was sent, where both ends have agreed on that
+	// (Config.PartialReliability, Conn.Extensions). AbandonExpired does so when Lifetime is over,
+	// AbandonResent when a part of it would be sent again more than Limit times. EventSendFailed
+	// reports it. Without the peer's consent the error is ErrNoPartialReliability. Default
+	// AbandonNever.
+	Abandon AbandonPolicy
+	// Limit is how often a part of the message is sent again under AbandonResent. Default 0: it is
+	// sent once.
+	Limit uint32
 	// Dest is an address of the peer: the message goes there while that path is active (section
 	// 6.4). The zero address stands for the primary path.
 	Dest netip.Addr
@@ -377,7 +386,11 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 	if len(p) == 0 {
 		return 0, assoc.ErrEmptyMessage
 	}
+	if info.Abandon > AbandonResent || info.Abandon == AbandonExpired && info.Lifetime <= 0 {
+		return 0, ErrAbandonPolicy
+	}
 	var m assoc.Message
+	m.Policy, m.Limit = info.Abandon, info.Limit
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered,
 		info.SackNow, info.NoBundle
 	var memory writePrefetch

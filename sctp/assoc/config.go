@@ -179,13 +179,9 @@ type Config struct {
 	RFC9260 bool
 
 	// PartialReliability offers the peer to give messages up after they were sent (RFC 3758, RFC
-	// 7496): see SendInfo.Abandon of package sctp. Default false.
+	// 7496): see SendInfo.Abandon of package sctp, and Extensions for what the peer says. Default
+	// false.
 	PartialReliability bool
-
-	// Interleaving offers the peer to interleave messages of several streams (RFC 8260). It says
-	// that the program can take parts of several messages in turn, which it gets only under
-	// PartialDelivery or from messages longer than RecvBuffer. Default false.
-	Interleaving bool
 
 	// NewScheduler makes what chooses the stream that sends next (RFC 8260 section 3), such as
 	// sched.Priority, for each association. Default nil: messages go in the order in which they were

@@ -54,6 +54,8 @@ var (
 		"sctp: the message does not fit one packet, and Config.DisableFragments is set", syscall.EMSGSIZE}
 	// ErrInvalidStream: the stream number is not below OutStreams.
 	ErrInvalidStream = tx.ErrStream
+	// ErrNoPartialReliability: a message has a policy of abandoning, and the peer has not agreed.
+	ErrNoPartialReliability = tx.ErrNoPartialReliability
 )
 
 // Errors about addresses.

@@ -1,0 +1,109 @@
+package sctp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/sctp/sched"
+)
+
+// A message that is lost is given up by its policy. What comes behind it on its stream does not
+// wait for it.
+func TestMessageIsGivenUp(t *testing.T) {
+	// req 3758-3.1-1
+	// req 3758-3.3-3
+	// req 3758-4.2-1
+	// req 7496-4.5-1
+	// req 7496-3-1
+	for _, row := range []struct {
+		name string
+		info SendInfo
+	}{
+		{"sent once", SendInfo{Abandon: AbandonResent}},
+		{"sent three times", SendInfo{Abandon: AbandonResent, Limit: 2}},
+		{"expired", SendInfo{Abandon: AbandonExpired, Lifetime: 100 * time.Millisecond}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, links := apiPair(t)
+				c, s := connectTransports(t, a, b, &Config{Events: 10, PartialReliability: true, DisablePMTUD: true},
+					&Config{PartialReliability: true, DisablePMTUD: true})
+				check.Equal(t, "the client has", c.Extensions(), PartialReliability)
+				check.Equal(t, "the server has", s.Extensions(), PartialReliability)
+				links[0].Lose.Store(true)
+				must.Do(c.WriteMsg([]byte("lost"), row.info))(t)
+				ev := nextOfKind(t, c, EventSendFailed)
+				check.That(t, !ev.Unsent && string(ev.Message) == "lost", "failed: %q, unsent %v", ev.Message, ev.Unsent)
+				links[0].Lose.Store(false)
+				must.Do(c.WriteMsg([]byte("behind it"), SendInfo{}))(t)
+				buf := make([]byte, 100)
+				n, info, err := s.ReadMsg(buf)
+				must.OK(t, err)
+				check.Equal(t, "what arrives", string(buf[:n]), "behind it")
+				check.Equal(t, "its SSN", info.SSN, 1)
+			})
+		})
+	}
+}
+
+func TestPolicyThatCannotBeIsRefused(t *testing.T) {
+	// req 3758-3.3-2
+	synctest.Test(t, func(t *testing.T) {
+		for _, offers := range [][2]bool{{false, false}, {true, false}, {false, true}} {
+			p := newPair(t)
+			c, s := p.connect(t, &Config{PartialReliability: offers[0]}, &Config{PartialReliability: offers[1]})
+			check.Equal(t, "agreed on", c.Extensions()|s.Extensions(), 0)
+			_, err := c.WriteMsg([]byte("x"), SendInfo{Abandon: AbandonResent})
+			check.Error(t, "without the peer's consent", err, ErrNoPartialReliability)
+		}
+		p := newPair(t)
+		c, _ := p.connect(t, &Config{PartialReliability: true}, &Config{PartialReliability: true})
+		for _, info := range []SendInfo{{Abandon: AbandonExpired}, {Abandon: AbandonResent + 1}, {Abandon: 200}} {
+			_, err := c.WriteMsg([]byte("x"), info)
+			check.Error(t, "a policy that is none", err, ErrAbandonPolicy)
+		}
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{Abandon: AbandonResent}))(t)
+	})
+}
+
+// A short message of an important stream does not wait for what other streams have queued.
+func TestSchedulerOfAConn(t *testing.T) {
+	// req 8260-3-4
+	synctest.Test(t, func(t *testing.T) {
+		for _, late := range []bool{false, true} {
+			a, b, links := apiPair(t)
+			cfg := &Config{DisablePMTUD: true, MaxBurst: 1, RFC9260: true}
+			if !late {
+				cfg.NewScheduler = sched.Priority
+			}
+			c, s := connectTransports(t, a, b, cfg, &Config{DisablePMTUD: true})
+			if late {
+				must.OK(t, c.SetScheduler(sched.Priority()))
+			}
+			must.OK(t, c.SetStreamValue(1, 5))
+			check.Equal(t, "value of stream 1", c.StreamValue(1), 5)
+			check.Error(t, "a stream that is none", c.SetStreamValue(60000, 1), ErrInvalidStream)
+			links[0].Lose.Store(true)
+			for range 100 {
+				must.Do(c.WriteMsg(make([]byte, 1000), SendInfo{Stream: 1}))(t)
+			}
+			must.Do(c.WriteMsg([]byte("first"), SendInfo{Stream: 2}))(t)
+			links[0].Lose.Store(false)
+			before := 0
+			buf := make([]byte, 2000)
+			for {
+				n, info, err := s.ReadMsg(buf)
+				must.OK(t, err)
+				if info.Stream == 2 {
+					check.Equal(t, "message", string(buf[:n]), "first")
+					break
+				}
+				before++
+			}
+			check.That(t, before < 20, "%d messages went before it", before)
+		}
+	})
+}
