@@ -15,7 +15,6 @@ import (
 // extensionsLab is a senderLab whose peer has agreed to PR-SCTP, or to I-DATA, or both.
 type extensionsLab struct {
 	*senderLab
-	lastForward string
 }
 
 func newExtensionsLab(t *testing.T, abandons, interleaves bool) *extensionsLab {

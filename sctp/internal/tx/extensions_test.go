@@ -17,12 +17,11 @@ import (
 type extensionsWorld struct {
 	*extensionsLab
 	r        *rand.Rand
-	loss     int                 // percent
-	received map[wire.TSN]bool   // beyond cum
-	cum      wire.TSN            // of the peer
-	policies map[uint64]Message  // of messages of which nothing was heard yet
-	inFlight map[wire.TSN]uint64 // tokens of chunks, as long as they are outstanding
-	arrived  map[uint64]int      // octets of each message that have arrived
+	loss     int                // percent
+	received map[wire.TSN]bool  // beyond cum
+	cum      wire.TSN           // of the peer
+	policies map[uint64]Message // of messages of which nothing was heard yet
+	arrived  map[uint64]int     // octets of each message that have arrived
 	sizes    map[uint64]int
 }
 

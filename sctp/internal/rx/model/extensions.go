@@ -64,7 +64,6 @@ type extensionModel struct {
 	forwards   []forwardChunk
 	fillsRest  bool // what is not sent of a message that was given up takes a TSN
 	maxSkips   int  // streams in a FORWARD TSN
-	numPlaced  int
 	withReader []*rx.Message
 
 	// The plain receiver.
@@ -76,7 +75,6 @@ type extensionModel struct {
 	ready     [fuzzStreams][2][]int // messages to be read, ordered and unordered
 	done      map[int]bool          // delivered
 	dropped   map[int]bool          // given up after something of it had come
-	unread    int                   // octets of messages that are ready, or with the reader
 	evicted   uint64
 	gone      uint64
 	pieces    []byte // of the message that is read in pieces
