@@ -30,6 +30,7 @@ type carried struct {
 	t     *testing.T
 	conns [2]*connpipe.Conn
 	ends  [2]*Transport
+	mu    sync.Mutex // held while a packet is judged: both readers and timers send
 }
 
 // delay is the time that a packet takes one way.
@@ -51,11 +52,15 @@ func newCarried(t *testing.T, cfgs ...*netconn.Config) *carried {
 	return c
 }
 
-// losePackets says which packets of one end do not arrive. The others take a while.
+// losePackets says which packets of one end do not arrive. The others take a while. What lost counts
+// can be read after synctest.Wait.
 func (c *carried) losePackets(end int, lost func(p []byte) bool) {
 	other := c.conns[1-end]
 	c.conns[end].Filter(func(p []byte) bool {
-		if !lost(p) {
+		c.mu.Lock()
+		isLost := lost(p)
+		c.mu.Unlock()
+		if !isLost {
 			p = bytes.Clone(p)
 			time.AfterFunc(carriedDelay, func() { other.Inject(p) })
 		}
@@ -216,6 +221,7 @@ func TestNoECNOverAConnection(t *testing.T) {
 			return false
 		})
 		c.openBoth(peerToPeer)
+		synctest.Wait()
 		check.Equal(t, "INITs", inits, 1)
 	})
 }
@@ -317,6 +323,7 @@ func TestMTUOverAConnection(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				go conns[0].WriteMsg(make([]byte, 200_000), SendInfo{})
 				must.OK(t, readFull(conns[1], 200_000))
+				synctest.Wait()
 				check.Equal(t, "octets of a packet", conns[0].Paths()[0].MaxPacket, row.want)
 				check.That(t, longestData > row.want-64 && longestData <= row.want, "with DATA: %d octets", longestData)
 				check.That(t, (probes > 0) == row.probes, "%d probes", probes)
