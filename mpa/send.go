@@ -2,8 +2,8 @@ package mpa
 
 import (
 	"bytes"
-	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/overlap"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -136,7 +136,7 @@ func (c *Conn) Detach(within []byte) (more bool) {
 // refersTo reports whether what is to be written has memory of the user inside within (nil: any).
 func (c *Conn) refersTo(within []byte) bool {
 	for _, p := range c.rest {
-		if c.isUsers(p) && (within == nil || overlap(p, within)) {
+		if c.isUsers(p) && (within == nil || overlap.Slices(p, within)) {
 			return true
 		}
 	}
@@ -147,7 +147,7 @@ func (c *Conn) refersTo(within []byte) bool {
 func (c *Conn) copyRest(within []byte) {
 	c.detaching = false
 	for i, p := range c.rest {
-		if c.isUsers(p) && (within == nil || overlap(p, within)) {
+		if c.isUsers(p) && (within == nil || overlap.Slices(p, within)) {
 			c.rest[i] = bytes.Clone(p)
 		}
 	}
@@ -155,14 +155,5 @@ func (c *Conn) copyRest(within []byte) {
 
 // isUsers reports whether a piece is memory of the user, or a copy of it.
 func (c *Conn) isUsers(p []byte) bool {
-	return c.control == nil && !overlap(p, c.batch.own[:cap(c.batch.own)])
-}
-
-// overlap reports whether two slices share octets.
-func overlap(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	x, y := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	return x < y+uintptr(len(b)) && y < x+uintptr(len(a))
+	return c.control == nil && !overlap.Slices(p, c.batch.own[:cap(c.batch.own)])
 }

@@ -1,7 +1,6 @@
 package assoc
 
 import (
-	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -106,25 +105,7 @@ const (
 	AbandonNever   = tx.AbandonNever
 	AbandonExpired = tx.AbandonExpired
 	AbandonResent  = tx.AbandonResent
-	AbandonForRoom = tx.AbandonForRoom
 )
-
-// AbandonCounts counts abandoned messages by their policy.
-type AbandonCounts = tx.AbandonCounts
-
-// Abandoned returns how many messages were abandoned, of all streams.
-func (a *Assoc) Abandoned() AbandonCounts { return a.sender().Abandoned() }
-
-// AbandonedOf returns how many messages of a stream were abandoned.
-func (a *Assoc) AbandonedOf(stream wire.StreamID) AbandonCounts {
-	return a.sender().AbandonedOf(stream)
-}
-
-// MakeRoom abandons messages of AbandonForRoom that are less important than limit, until octets are
-// free in the send buffer. It says whether they are.
-func (a *Assoc) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
-	return a.sender().MakeRoom(now, octets, limit)
-}
 
 // SetScheduler sets what chooses the stream that sends next; nil: none.
 func (a *Assoc) SetScheduler(s sched.Scheduler) { a.sender().SetScheduler(s) }
@@ -141,26 +122,8 @@ func (a *Assoc) SetStreamValue(stream wire.StreamID, value uint16) error {
 // StreamValue returns it.
 func (a *Assoc) StreamValue(stream wire.StreamID) uint16 { return a.sender().StreamValue(stream) }
 
-// Unacked returns how many octets of messages of Send are not acknowledged.
-func (a *Assoc) Unacked() int { return a.sender().Buffered() }
-
-// UnackedOf returns those of a stream.
-func (a *Assoc) UnackedOf(stream wire.StreamID) int { return a.sender().BufferedOf(stream) }
-
-// SetLowMark has TakeLow tell when a stream has no more than octets that are not acknowledged, and
-// had more.
-func (a *Assoc) SetLowMark(stream wire.StreamID, octets int) { a.sender().SetLowMark(stream, octets) }
-
-// TakeLow returns the streams that have fallen to their marks since the last call.
-func (a *Assoc) TakeLow() []wire.StreamID {
-	if a.IsIdle() {
-		return nil
-	}
-	return a.sender().TakeLow()
-}
-
-// reportAbandoned reports the messages that were abandoned after a part of them was sent, or to make
-// room (RFC 3758 section 4.1, TR3).
+// reportAbandoned reports the messages that were abandoned after a part of them was sent (RFC 3758
+// section 4.1, TR4).
 func (a *Assoc) reportAbandoned() {
 	for _, f := range a.sender().TakeAbandoned() {
 		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent})

@@ -19,7 +19,7 @@ const module = "github.com/rddp-go/rddp/"
 
 // sansIO lists the packages that never touch the world.
 var sansIO = []string{
-	"ddp", "ddp/llp", "ddpadapt", "internal/sparse", "mpa", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
+	"ddp", "ddp/llp", "ddpadapt", "internal/overlap", "internal/sparse", "mpa", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
 	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/sched", "sctp/wire", "sctp/internal/*",
 }
 
@@ -50,7 +50,7 @@ var layers = [][]string{
 	{"internal/portregistry", "internal/pollpolicy"},
 	{"rawio"},
 	{"rawio/rddplayers"}, // which must not share code with what it decodes
-	{"internal/prefetch", "internal/counters", "internal/crc32c", "internal/test/concurrent", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/sparse"},
+	{"internal/prefetch", "internal/counters", "internal/crc32c", "internal/test/concurrent", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/overlap", "internal/sparse"},
 }
 
 // layerOf is the line of a package, -1 where it has none.

@@ -99,8 +99,8 @@ func TestManyRecordsAreLostAtOnce(t *testing.T) {
 	}
 }
 
-// Who sends records again, or sends forged ones that look old, gets a bounded number of second
-// attempts, and each other packet costs one at most.
+// Records that come again, and forged ones that look old, get a bounded number of second attempts.
+// Each other packet costs one at most.
 func TestSecondAttemptsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -135,7 +135,7 @@ func (s *Sender) abandonFragments(t wire.TSN, touched *PathSet) (complete bool) 
 	for c := first; c != g.nextTSN; c++ {
 		*s.work.steps++
 		q := g.recordOf(c)
-		if s.interleaves && (q.stream != r.stream || q.wireFlags&wire.FlagU != u || g.extraOf(c).mid != mid) {
+		if s.Interleaves() && (q.stream != r.stream || q.wireFlags&wire.FlagU != u || g.extraOf(c).mid != mid) {
 			continue // another message that goes in between
 		}
 		complete = q.wireFlags&wire.FlagE != 0
@@ -149,7 +149,7 @@ func (s *Sender) abandonFragments(t wire.TSN, touched *PathSet) (complete bool) 
 
 // prevFragment returns the chunk before t of the same message, if that is outstanding.
 func (s *Sender) prevFragment(t wire.TSN) (wire.TSN, bool) {
-	if s.interleaves {
+	if s.Interleaves() {
 		return s.outstanding.prevInStream(t)
 	}
 	return t - 1, t != s.outstanding.firstUnacked
@@ -191,7 +191,7 @@ func (s *Sender) abandonRest(stream wire.StreamID) {
 			r.wireFlags, r.ssn = wire.FlagU, 0
 		}
 		*s.outstanding.extraOf(t) = chunkExtra{}
-		if s.interleaves {
+		if s.Interleaves() {
 			s.outstanding.extraOf(t).mid = s.queue.streams.numbers.Use(uint16(stream)).current(l.msg.Unordered)
 		}
 		s.streams.link(t, r)
@@ -271,13 +271,13 @@ func (s *Sender) AbandonedOf(stream wire.StreamID) AbandonCounts {
 	return AbandonCounts{}
 }
 
-// roomCandidate is a message of AbandonForRoom.
+// roomCandidate is a chunk of a message of AbandonForRoom, or such a message that was not sent.
 type roomCandidate struct {
 	limit  uint32
 	octets int
-	tsn    wire.TSN // of its first chunk that is outstanding, if isSent
+	tsn    wire.TSN // if isSent
 	isSent bool
-	msg    *Message
+	msg    *Message // if not
 }
 
 // MakeRoom abandons messages of AbandonForRoom whose limit is above the one given, until octets are
@@ -315,7 +315,7 @@ func (s *Sender) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
 	return true
 }
 
-// roomCandidates returns the messages that MakeRoom may abandon, the oldest first.
+// roomCandidates returns what MakeRoom may abandon, the oldest first.
 func (s *Sender) roomCandidates(limit uint32) (list []roomCandidate) {
 	g := &s.outstanding
 	s.partial().forRoom = 0
@@ -326,10 +326,6 @@ func (s *Sender) roomCandidates(limit uint32) (list []roomCandidate) {
 			continue
 		}
 		if s.partial().forRoom++; x.limit > limit {
-			if n := len(list); n > 0 && !s.interleaves && r.wireFlags&wire.FlagB == 0 && list[n-1].tsn == t-1 {
-				list[n-1].octets += int(r.size)
-				continue
-			}
 			list = append(list, roomCandidate{limit: x.limit, octets: int(r.size), tsn: t, isSent: true})
 		}
 	}

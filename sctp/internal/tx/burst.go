@@ -26,12 +26,12 @@ func (s *Sender) StartBurst(now rawio.Time) {
 	}
 	p := s.DataPath()
 	n := (s.burst.ackedOctets + p.pmdcs) / (2 * p.pmdcs) // to the nearest: a full chunk leaves room for a SACK
-	if s.burst.credit += int32(s.cfg.MaxBurst); s.burst.deferral != deferAll {
-		s.burst.credit = 0
+	credit := 0                                          // what opportunities that all had to wait in have left over
+	if s.burst.deferral == deferAll {
+		credit = min(int(s.burst.credit)+s.cfg.MaxBurst, trainOctets/p.pmdcs+1)
 	}
-	// what opportunities that all had to wait in have left over
-	s.burst.credit = min(s.burst.credit, int32(trainOctets/p.pmdcs+1))
-	s.burst.left = s.cfg.MaxBurst*max(n, 1) + int(s.burst.credit)
+	s.burst.credit = int32(credit)
+	s.burst.left = s.cfg.MaxBurst*max(n, 1) + credit
 	s.chooseDeferral(now, p, s.burst.ackedOctets > 0)
 	s.burst.ackedOctets = 0
 	if !s.cfg.StrictRFC {

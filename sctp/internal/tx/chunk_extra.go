@@ -32,16 +32,15 @@ func (s *Sender) SetExtensions(abandons, interleaves bool) {
 	if abandons && g.extras.partial == nil {
 		g.extras.partial = &partialReliability{forward: newForwardTSN(g.firstUnacked)}
 	}
-	if s.interleaves = interleaves; interleaves {
+	if interleaves {
 		s.perStream().interleaves = true
 	}
 }
 
-// Abandons says whether messages may have a policy.
-func (s *Sender) Abandons() bool { return s.partial() != nil }
-
 // Interleaves says whether I-DATA is sent.
-func (s *Sender) Interleaves() bool { return s.interleaves }
+func (s *Sender) Interleaves() bool {
+	return s.queue.streams != nil && s.queue.streams.interleaves
+}
 
 // partial returns what there is of PR-SCTP, nil unless that is negotiated.
 func (s *Sender) partial() *partialReliability {

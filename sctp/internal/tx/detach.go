@@ -2,8 +2,8 @@ package tx
 
 import (
 	"slices"
-	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/overlap"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -57,21 +57,11 @@ const (
 // copyBody copies what it is to and returns what that counts.
 func (d *detachedOctets) copyBody(body *[2][]byte, within []byte) (n int) {
 	for i, b := range body {
-		if len(b) > 0 && (within == nil || slicesOverlap(b, within)) {
+		if len(b) > 0 && (within == nil || overlap.Slices(b, within)) {
 			body[i] = slices.Clone(b)
 			d.octets += len(b)
 			n += max(len(b), minDetachOctets)
 		}
 	}
 	return n
-}
-
-// slicesOverlap reports whether a and b, both in use, share an octet. Their addresses are compared
-// only, and both are kept alive by the caller.
-func slicesOverlap(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	x, y := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	return x-y < uintptr(len(b)) || y-x < uintptr(len(a))
 }

@@ -3,14 +3,14 @@ package tx
 import "github.com/rddp-go/rddp/rawio"
 
 // Expire drops the messages whose life has ended before a part of them was sent. It returns them in
-// the order they were queued in, under a scheduler stream by stream (RFC 9260 section 11.1.5). TSNs and SSNs are assigned on
-// transmission, so that nothing is missing on the wire. Call it before Poll: Poll itself does not
-// look at the time.
-func (s *Sender) Expire(now rawio.Time) (list []FailedMessage) {
+// the order they were queued in, under a scheduler stream by stream (RFC 9260 section 11.1.5). TSNs
+// and SSNs are assigned on transmission, so that nothing is missing on the wire. Call it before
+// Poll: Poll itself does not look at the time.
+func (s *Sender) Expire(now rawio.Time) []FailedMessage {
 	if now.Before(s.queue.earliestExpiryAt) {
 		return nil
 	}
-	list = s.queue.dropExpired(now)
+	list := s.queue.dropExpired(now)
 	for _, f := range list {
 		s.partial().count(f)
 	}

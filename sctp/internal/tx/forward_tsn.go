@@ -1,8 +1,6 @@
 package tx
 
 import (
-	"time"
-
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -96,11 +94,11 @@ func (s *Sender) AppendForwardTSN(now rawio.Time, b []byte, room int, p *Path) [
 		return b
 	}
 	w := skipList{most: (room - header) / 4, at: map[streamKey]int{}}
-	if s.interleaves {
+	if s.Interleaves() {
 		w.most = (room - header) / 8
 	}
 	end := g.firstUnacked
-	for ; end != f.end && w.add(g, end, s.interleaves); end++ {
+	for ; end != f.end && w.add(g, end, s.Interleaves()); end++ {
 		*s.work.steps++
 	}
 	if end == g.firstUnacked {
@@ -110,18 +108,15 @@ func (s *Sender) AppendForwardTSN(now rawio.Time, b []byte, room int, p *Path) [
 	f.due, f.sentEnd, f.sentAt, f.path = false, end, now, p
 	f.tries++
 	if wait := p.rttEst.rto; f.tries == 1 && s.isFarPath(p) {
-		f.againAt = now.Add(min(wait, p.rttEst.probeTimeout()+s.longestSackDelay(p)))
+		f.againAt = now.Add(min(wait, p.rttEst.probeTimeout()+p.sackDelays.longestDelay()))
 	} else {
 		f.againAt = now.Add(wait)
 	}
-	if s.interleaves {
+	if s.Interleaves() {
 		return wire.AppendIForwardTSN(b, end-1, w.messages)
 	}
 	return wire.AppendForwardTSN(b, end-1, w.streams)
 }
-
-// longestSackDelay is how long the SACK of a lone packet to p may be delayed.
-func (s *Sender) longestSackDelay(p *Path) time.Duration { return p.sackDelays.longestDelay() }
 
 // streamKey is what a FORWARD TSN names once: a stream, of I-DATA its ordered or unordered messages.
 type streamKey struct {

@@ -23,14 +23,13 @@ type IdleState struct {
 
 // IdleExtensions is what an idle Sender keeps of its extensions, beside IdleState.
 type IdleExtensions struct {
-	streams     *streamQueues
-	extras      *chunkExtras
-	interleaves bool
+	streams *streamQueues
+	extras  *chunkExtras
 }
 
 // IdleExtensions returns what is to be kept of the extensions, nil if that is nothing.
 func (s *Sender) IdleExtensions() *IdleExtensions {
-	x := IdleExtensions{s.queue.streams, s.outstanding.extras, s.interleaves}
+	x := IdleExtensions{s.queue.streams, s.outstanding.extras}
 	if x == (IdleExtensions{}) {
 		return nil
 	}
@@ -42,7 +41,7 @@ func (s *Sender) RestoreExtensions(x *IdleExtensions) {
 	if x == nil {
 		return
 	}
-	s.queue.streams, s.interleaves = x.streams, x.interleaves
+	s.queue.streams = x.streams
 	if g := &s.outstanding; x.extras != nil {
 		x.extras.grow(0, 0, len(g.chunkRing))
 		if g.extras = x.extras; g.extras.partial != nil {

@@ -31,7 +31,7 @@ func (c *messageNumbers) current(unordered bool) wire.MID {
 func (s *Sender) setExtra(t wire.TSN, r *chunkRecord) {
 	m := &s.queue.current.msg
 	x := chunkExtra{policy: m.Policy, limit: m.Limit, expiresAt: m.Expires}
-	if s.interleaves {
+	if s.Interleaves() {
 		c := s.queue.streams.numbers.Use(uint16(m.Stream))
 		if r.wireFlags |= flagIData; s.queue.current.offset == 0 {
 			c.begin(m.Unordered)

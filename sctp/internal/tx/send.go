@@ -263,7 +263,7 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 	}
 	if l.offset == 0 {
 		r.wireFlags |= wire.FlagB
-		if !m.Unordered && !s.interleaves {
+		if !m.Unordered && !s.Interleaves() {
 			l.ssn = s.streams.takeSSN(m.Stream, t)
 		}
 	}
@@ -393,7 +393,7 @@ func (s *Sender) recordChunkSent(now rawio.Time, what chunkEvent, t wire.TSN, r 
 // long one.
 func (s *Sender) appendChunk(b *pack.Batch, t wire.TSN, r *chunkRecord, p *Path, flags uint8) {
 	var tail []byte
-	if s.interleaves {
+	if s.Interleaves() {
 		tail = s.appendIDataHeader(b.Tail(), t, r, flags)
 	} else {
 		tail = wire.AppendDataHeader(b.Tail(), wire.DataFields{

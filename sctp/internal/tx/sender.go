@@ -32,7 +32,6 @@ type Sender struct {
 	onePath      [1]*Path // paths, if it is but one
 	primaryIndex int32    // of paths
 	sackNow      bool     // every chunk asks for its SACK
-	interleaves  bool     // I-DATA is negotiated, and goes instead of DATA
 	ecn          ecnEcho  // congestion marks
 
 	upper   upperLayer // what supplies messages, and hears of them
@@ -137,7 +136,7 @@ func (s *Sender) MaxPayload() int {
 
 // dataHeaderLen is what a chunk has before its user data.
 func (s *Sender) dataHeaderLen() int {
-	if s.interleaves {
+	if s.Interleaves() {
 		return wire.IDataHeaderLen
 	}
 	return wire.DataHeaderLen

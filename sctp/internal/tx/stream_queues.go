@@ -307,8 +307,8 @@ func (y *streamQueues) trim() {
 	}
 }
 
-// allWaiting visits the messages that wait, also those that have begun and wait.
-func (q *sendQueue) allWaiting(yield func(*Message) bool) {
+// allQueued visits the messages that were never in the slot.
+func (q *sendQueue) allQueued(yield func(*Message) bool) {
 	for i := range q.waiting.length {
 		if !yield(q.waiting.at(i)) {
 			return
@@ -318,15 +318,22 @@ func (q *sendQueue) allWaiting(yield func(*Message) bool) {
 		return
 	}
 	for _, z := range q.streams.queues {
-		if z.begun.loaded && !yield(&z.begun.msg) {
-			return
-		}
 		for i := range z.waiting.length {
 			if !yield(z.waiting.at(i)) {
 				return
 			}
 		}
 	}
+}
+
+// allWaiting visits the messages that wait, also those that wait for their turn again.
+func (q *sendQueue) allWaiting(yield func(*Message) bool) {
+	for l := range q.allBegun {
+		if !yield(&l.msg) {
+			return
+		}
+	}
+	q.allQueued(yield)
 }
 
 // allBegun visits the messages that wait for their turn again.
@@ -346,15 +353,12 @@ func (q *sendQueue) allWholeUnsent(yield func(*Message) bool) {
 	if l := &q.current; l.loaded && l.fromQueue && l.offset == 0 && !yield(&l.msg) {
 		return
 	}
-	begun := map[*Message]bool{}
 	for l := range q.allBegun {
-		begun[&l.msg] = l.offset > 0
-	}
-	for m := range q.allWaiting {
-		if !begun[m] && !yield(m) {
+		if l.offset == 0 && !yield(&l.msg) {
 			return
 		}
 	}
+	q.allQueued(yield)
 }
 
 // begunOctets is how many octets were sent of messages that wait for their turn again.
