@@ -66,7 +66,7 @@ func (s *Sender) isSpent(now rawio.Time, t wire.TSN) bool {
 	case AbandonExpired:
 		return !now.Before(x.expiresAt) // RFC 3758 section 4.1, TR4
 	case AbandonResent:
-		return x.resent >= x.limit
+		return int64(x.resent) >= int64(x.limit)
 	}
 	return false
 }

@@ -44,7 +44,6 @@ func TestAbandonedChunkCountsAsLost(t *testing.T) {
 	// req 3758-3.5-11
 	// req 7496-3.1-3
 	// req 7496-3.1-4
-	// req 3758-3.5-2
 	for _, limit := range []uint32{0, 100} {
 		l := newExtensionsLab(t, true, false)
 		for range 4 {
@@ -63,6 +62,26 @@ func TestAbandonedChunkCountsAsLost(t *testing.T) {
 			l.sack(4)
 			check.Equal(t, "cwnd after the FORWARD TSN", l.pathAt(0).cc.Window(), before)
 		}
+	}
+}
+
+// cwnd is full, and nothing is lost: what is acknowledged opens it, what was given up does not.
+func TestAbandonedChunksDoNotOpenCwnd(t *testing.T) {
+	// req 3758-3.5-2
+	for _, abandons := range []bool{false, true} {
+		l := newExtensionsLab(t, true, false)
+		for range 9 {
+			l.enqueue(full, Message{Policy: AbandonResent})
+		}
+		l.expectSent("a full window", "1/0#0BE | 2/0#1BE | 3/0#2BE | 4/0#3BE | 5/0#4BE")
+		want := 5000 // by a packet, for two (RFC 9260 section 7.2.1)
+		if abandons {
+			want = 4000
+			l.abandonInFlight(1, 2)
+			l.expectSent("others instead", "F 2 0#1 6/0#5BE | 7/0#6BE")
+		}
+		l.sack(2)
+		l.expectCwnd(fmt.Sprintf("abandoned: %v", abandons), want)
 	}
 }
 
@@ -169,18 +188,26 @@ func TestRestIsDroppedWithAFragmentThatIsLost(t *testing.T) {
 	check.Equal(t, "queued", l.s.Queued(), 0)
 }
 
-// A retransmission that somebody else causes counts as well: a window that was closed, or a tail
-// loss probe.
-func TestEveryRetransmissionCounts(t *testing.T) {
-	// req 7496-3.1-1
+// A packet that the link has refused has not left: what goes in its place is no retransmission.
+func TestRefusedPacketIsNoTransmission(t *testing.T) {
 	// req 7496-3.1-2
-	l := newExtensionsLab(t, true, false)
-	l.enqueue(100, Message{Policy: AbandonResent, Limit: 1})
-	l.expectSent("first", "1/0#0BE")
-	l.s.OnSendRefused(l.pathAt(0), 1) // the link has refused it: it has not left
-	l.expectSent("at last", "1/0#0BE")
-	l.runNextTimeout()
-	l.expectAbandoned("once again", 1)
+	for limit := range uint32(3) {
+		l := newExtensionsLab(t, true, false)
+		l.enqueue(100, Message{Policy: AbandonResent, Limit: limit})
+		l.expectSent("first", "1/0#0BE")
+		for range 3 {
+			l.s.OnSendRefused(l.pathAt(0), 1)
+			l.expectSent("in its place", "1/0#0BE")
+			l.expectAbandoned("and it has never left")
+		}
+		for range limit {
+			l.runNextTimeout()
+			l.expectSent("again", "1/0#0BE")
+		}
+		l.expectAbandoned("before the limit")
+		l.runNextTimeout()
+		l.expectAbandoned("beyond the limit", 1)
+	}
 }
 
 func TestRoomIsMadeForAMessageThatIsMoreImportant(t *testing.T) {

@@ -12,7 +12,7 @@ type chunkExtra struct {
 	mid       wire.MID
 	limit     uint32
 	expiresAt rawio.Time
-	resent    uint32 // how often it was sent again
+	resent    int32 // how often it was sent again; -1: the link has refused it, and it has not left
 	policy    AbandonPolicy
 }
 

@@ -115,6 +115,9 @@ func (s *Sender) OnSendRefused(p *Path, t wire.TSN) {
 	if uint32(t-g.firstUnacked) >= uint32(g.len()) || g.recordOf(t).path != p.index || !g.recordOf(t).isIn(inFlight) {
 		return
 	}
+	if g.extras != nil {
+		g.extraOf(t).resent--
+	}
 	g.markLost(t, g.recordOf(t), p)
 	if p.timing.active && p.timing.tsn == t {
 		p.timing.active = false
