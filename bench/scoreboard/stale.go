@@ -55,8 +55,9 @@ func codeChanged(commit string, paths []string) bool {
 // below are the packages of internal that the library is built on.
 var below = []string{
 	"internal/counters", "internal/crc32c", "internal/grace", "internal/hostaddr",
-	"internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pollpolicy",
-	"internal/portregistry", "internal/prefetch", "internal/quota", "internal/sparse",
+	"internal/invariant", "internal/kernelsctp", "internal/limits", "internal/overlap",
+	"internal/pollpolicy", "internal/portregistry", "internal/prefetch", "internal/quota",
+	"internal/sparse",
 }
 
 // codeFolders are those of the code that a spec measures, as git has them. Programs of others have
