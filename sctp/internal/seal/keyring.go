@@ -148,6 +148,21 @@ func (k *Keyring) RemoveRestart(epoch uint64) {
 	})
 }
 
+// Withdraw takes the newest primary key to open with back, and the restart keys of its epoch: the
+// peer does not use them, as the handshake failed. The next handshake is for the same epoch.
+func (k *Keyring) Withdraw(epoch uint64) error {
+	if len(k.primary) == 0 || k.primary[0].epoch != epoch ||
+		k.send != nil && !k.send.isRestart && k.send.epoch == epoch {
+		return ErrEpoch
+	}
+	k.RemoveReceive(epoch)
+	if k.send == nil || !k.send.isRestart { // else they are in use, and of another time
+		k.RemoveRestart(epoch)
+	}
+	k.nextEpoch = epoch
+	return nil
+}
+
 // UseRestart makes the restart keys of an epoch those that packets are sealed with, and removes all
 // others: the association has restarted. The next primary epoch is FirstEpoch (section 5.4). The
 // keys of an epoch are used once, as their numbers begin at 0.

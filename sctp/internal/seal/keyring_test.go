@@ -91,6 +91,29 @@ func TestEpochsFollowOneAnother(t *testing.T) {
 	check.Error(t, "past the last epoch", k.InstallReceive(now, maxEpoch+1, m), ErrEpoch)
 }
 
+// A key that the peer has not begun to use can be taken back, and another of the same epoch comes in
+// its place.
+func TestWithdraw(t *testing.T) {
+	r := restartRing(t, AES128GCM, 3)
+	check.Error(t, "a key in use", r.a.Withdraw(3), ErrEpoch)
+	check.Error(t, "a key that is not there", r.a.Withdraw(4), ErrEpoch)
+	must.OK(t, r.a.InstallReceive(now, 4, testMaterial(AES128GCM, 200)))
+	must.OK(t, r.a.InstallRestart(now, 4, testMaterial(AES128GCM, 201), testMaterial(AES128GCM, 202)))
+	check.Error(t, "the one in use, which is not the newest", r.a.Withdraw(3), ErrEpoch)
+	must.OK(t, r.a.Withdraw(4))
+	check.That(t, len(r.a.primary) == 1 && len(r.a.restart) == 1, "%d primary keys, %d restart keys",
+		len(r.a.primary), len(r.a.restart))
+	check.Equal(t, "a record of the epoch in use", opens(t, r.a, sealed(t, r.b)), 3)
+	r.rekey()
+	check.Equal(t, "a record of the next", opens(t, r.a, sealed(t, r.b)), 4)
+
+	must.OK(t, r.a.UseRestart(now, 3))
+	must.OK(t, r.b.UseRestart(now, 3))
+	must.OK(t, r.a.InstallReceive(now, 3, testMaterial(AES128GCM, 203)))
+	must.OK(t, r.a.Withdraw(3))
+	check.Equal(t, "a record under the restart key, of the same epoch", opens(t, r.a, sealed(t, r.b)), 3)
+}
+
 // Two bits tell two epochs apart, for ever: records of the epoch before are opened until its key is
 // removed, and none with a key of another epoch.
 func TestTwoBitsOfTheEpochTurn(t *testing.T) {

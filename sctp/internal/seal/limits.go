@@ -86,3 +86,10 @@ func (k *Keyring) RekeyDueAt() rawio.Time {
 	}
 	return at
 }
+
+// Exhausted reports whether a key in use has reached a limit of its suite: nothing more is sealed,
+// or opened, with it.
+func (k *Keyring) Exhausted() bool {
+	o := k.newest()
+	return k.send != nil && k.send.Left() == 0 || o != nil && o.failed >= maxFailed
+}
