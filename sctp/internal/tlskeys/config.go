@@ -1,0 +1,144 @@
+package tlskeys
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"time"
+)
+
+// ConfigError says why a tls.Config does not suffice for key management.
+type ConfigError struct{ What string }
+
+func (e *ConfigError) Error() string { return "sctp: TLS: " + e.What }
+
+// Identity is a tls.Config for all sessions of a host's associations. Both sides are authenticated,
+// and either may begin a session. So how the peer is verified does not depend on who is the client
+// of one: with a ServerName the peer is verified as that server, by RootCAs, else as a client, by
+// ClientCAs.
+type Identity struct{ base *tls.Config }
+
+// NewIdentity returns the Identity of a program's Config, or a ConfigError.
+func NewIdentity(c *tls.Config) (*Identity, error) {
+	switch {
+	case c == nil:
+		return nil, &ConfigError{"there is no tls.Config"}
+	case c.GetConfigForClient != nil:
+		return nil, &ConfigError{"GetConfigForClient is not supported: use GetCertificate"}
+	case len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetClientCertificate == nil:
+		return nil, &ConfigError{"there is no certificate: both sides have to show one"}
+	case c.MinVersion > tls.VersionTLS13 || c.MaxVersion != 0 && c.MaxVersion < tls.VersionTLS13:
+		return nil, &ConfigError{"TLS 1.3 is not allowed"}
+	case acceptsAnybody(c):
+		return nil, &ConfigError{"any certificate of the peer would be accepted: set VerifyPeerCertificate or " +
+			"VerifyConnection"}
+	}
+	return &Identity{c.Clone()}, nil
+}
+
+// acceptsAnybody reports whether neither this package nor the program verifies the peer.
+func acceptsAnybody(c *tls.Config) bool {
+	return (c.InsecureSkipVerify || c.ClientAuth == tls.RequireAnyClientCert) && c.VerifyPeerCertificate == nil &&
+		c.VerifyConnection == nil
+}
+
+func (i *Identity) now() time.Time {
+	if i.base.Time != nil {
+		return i.base.Time()
+	}
+	return time.Now()
+}
+
+// peerIsServer reports how the peer is verified, whatever its part in a session.
+func (i *Identity) peerIsServer() bool { return i.base.ServerName != "" || i.base.InsecureSkipVerify }
+
+// programVerifies reports whether only the program judges the certificate.
+func (i *Identity) programVerifies() bool {
+	return i.base.InsecureSkipVerify || !i.peerIsServer() && i.base.ClientAuth == tls.RequireAnyClientCert
+}
+
+// sessionConfig returns the configuration of one session: TLS 1.3 only, both sides authenticated, no
+// tickets, no second identity.
+func (i *Identity) sessionConfig(s *Session, first *x509.Certificate) *tls.Config {
+	c := i.base.Clone()
+	c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS13
+	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil
+	c.Renegotiation, c.NextProtos = tls.RenegotiateNever, nil
+	c.EncryptedClientHelloConfigList, c.EncryptedClientHelloKeys = nil, nil
+	c.Certificates = nil
+	c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return s.show(i.certificateFor(h))
+	}
+	c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		s.wasAsked = true
+		return s.show(i.clientCertificateFor(r))
+	}
+	// The certificate is verified below, alike in both directions.
+	c.InsecureSkipVerify, c.ClientAuth = true, tls.RequireAnyClientCert
+	c.VerifyPeerCertificate = nil
+	c.VerifyConnection = func(state tls.ConnectionState) error { return i.verify(state, first) }
+	return c
+}
+
+// show notes which certificate the peer gets to see.
+func (s *Session) show(c *tls.Certificate, err error) (*tls.Certificate, error) {
+	if err != nil {
+		return nil, err
+	}
+	if s.own = c.Leaf; s.own == nil {
+		s.own, err = x509.ParseCertificate(c.Certificate[0])
+	}
+	return c, err
+}
+
+var errNoCertificate = errors.New("the program gives no certificate")
+
+// certificateFor returns the certificate for a server.
+func (i *Identity) certificateFor(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if i.base.GetCertificate != nil {
+		if c, err := i.base.GetCertificate(h); c != nil || err != nil {
+			return c, err
+		}
+	}
+	for n := range i.base.Certificates {
+		if c := &i.base.Certificates[n]; h.SupportsCertificate(c) == nil {
+			return c, nil
+		}
+	}
+	if len(i.base.Certificates) > 0 {
+		return &i.base.Certificates[0], nil
+	}
+	if i.base.GetClientCertificate != nil { // the peer has begun a session with one that dials
+		return checkGiven(i.base.GetClientCertificate(&tls.CertificateRequestInfo{
+			SignatureSchemes: h.SignatureSchemes, Version: tls.VersionTLS13}))
+	}
+	return nil, errNoCertificate
+}
+
+// clientCertificateFor returns the certificate for a client.
+func (i *Identity) clientCertificateFor(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if i.base.GetClientCertificate != nil {
+		return checkGiven(i.base.GetClientCertificate(r))
+	}
+	for n := range i.base.Certificates {
+		if c := &i.base.Certificates[n]; r.SupportsCertificate(c) == nil {
+			return c, nil
+		}
+	}
+	if len(i.base.Certificates) > 0 {
+		return &i.base.Certificates[0], nil
+	}
+	if i.base.GetCertificate != nil { // one that listens has begun a session
+		return checkGiven(i.base.GetCertificate(&tls.ClientHelloInfo{SignatureSchemes: r.SignatureSchemes,
+			SupportedVersions: []uint16{tls.VersionTLS13}}))
+	}
+	return nil, errNoCertificate
+}
+
+// checkGiven makes an error of a certificate that is empty.
+func checkGiven(c *tls.Certificate, err error) (*tls.Certificate, error) {
+	if err == nil && (c == nil || len(c.Certificate) == 0) {
+		return nil, errNoCertificate
+	}
+	return c, err
+}
