@@ -165,6 +165,10 @@ func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 		if w&taskRerouteOrphans != 0 {
 			orphans, c.afterUnlock.orphanedPackets = *c.afterUnlock.orphanedPackets, nil
 		}
+		if w&taskWakeWriters != 0 && c.send.isByStream() {
+			c.wakeWritersOfStreams()
+			w &^= taskWakeWriters
+		}
 		if w&taskWakeWriters != 0 && c.send.writable.tokenCh == nil {
 			w &^= taskWakeWriters // no writer has ever waited
 		}

@@ -73,9 +73,9 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.recv.readable.init(t)
 	c.recv.deadline.t, c.send.deadline.t, c.recv.deadline.signal = t, t, &c.recv.readable
 	c.backlog.arenaPool = t.memory.arenaPool
-	affords := c.canAfford
-	c.send.buffer.baseOctets, c.send.buffer.canAfford = cfg.firstSendBuffer(), affords
-	a.OnGrow(affords)
+	c.send.buffer.baseOctets = cfg.firstSendBuffer()
+	c.serveByStream(cfg.NewScheduler != nil)
+	a.OnGrow(c.canAfford)
 	c.timer.init()
 	c.memory.trimAt = rawio.Never
 	c.recv.socket = cfg.socket

@@ -115,7 +115,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		synctest.Wait()
 		c.lock()
 		w := new(waitingWriter)
-		c.send.queueWriter(w, c.t)
+		c.queueWriter(w)
 		c.send.unqueueWriter(w)
 		c.unlock()
 		tokens()
@@ -369,7 +369,7 @@ func (c *Conn) sendBufUsed() int {
 	defer c.unlock()
 	c.send.firstWriter = nil
 	if c.send.buffer.usedOctets > 0 { // whoever asks waits
-		c.send.queueWriter(new(waitingWriter), c.t)
+		c.queueWriter(new(waitingWriter))
 	}
 	return c.send.buffer.usedOctets
 }

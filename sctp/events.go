@@ -38,12 +38,15 @@ const (
 	// EventPeerShutdown: the peer has started a graceful shutdown; no more messages are taken.
 	EventPeerShutdown = assoc.EventPeerShutdown
 	// EventSendFailed: Message, written with Info, was not acknowledged before the association
-	// ended or restarted. Or it was not sent within SendInfo.Lifetime. Unsent says that no part of
-	// it was ever transmitted.
+	// ended or restarted. Or it was not sent within SendInfo.Lifetime, or SendInfo.Abandon has given
+	// it up. Unsent says that no part of it was ever transmitted.
 	EventSendFailed = assoc.EventSendFailed
 	// EventSenderDry: every message written so far is acknowledged or has failed. It is kept once,
 	// until it is read or another event comes.
 	EventSenderDry = assoc.EventSenderDry
+	// EventSendLow: so much of Info.Stream is acknowledged that no more than Conn.SetLowMark has said
+	// is left.
+	EventSendLow = assoc.EventSendLow
 	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
 	EventPeerError = assoc.EventPeerError
 	// EventDown: the association has ended; Err says how. It is the last event.
@@ -54,7 +57,8 @@ const (
 // KeepEvents.
 func AllEvents() []EventKind {
 	return []EventKind{EventUp, EventRestart, EventAdaptation, EventPathUp, EventPathPotentiallyFailed, EventPathDown,
-		EventPrimary, EventMTUChanged, EventPeerShutdown, EventSendFailed, EventSenderDry, EventPeerError, EventDown}
+		EventPrimary, EventMTUChanged, EventPeerShutdown, EventSendFailed, EventSenderDry, EventSendLow,
+		EventPeerError, EventDown}
 }
 
 // Event is one notification of an association to its user. See Conn.NextEvent.
@@ -140,6 +144,8 @@ func (e Event) String() string {
 		b = fmt.Appendf(b, " adaptation=%#x", e.Adaptation)
 	case EventSendFailed:
 		b = fmt.Appendf(b, " stream=%d octets=%d unsent=%v", e.Info.Stream, len(e.Message), e.Unsent)
+	case EventSendLow:
+		b = fmt.Appendf(b, " stream=%d", e.Info.Stream)
 	}
 	if e.Err != nil {
 		b = fmt.Appendf(b, ": %v", e.Err)
@@ -227,9 +233,12 @@ func (c *Conn) queueEvent(ev assoc.Event) {
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
 	if ev.Kind == EventSendFailed && c.upper.protocol == nil {
-		m := c.send.buffer.get(ev.Token)
+		m := c.send.get(ev.Token)
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
+	}
+	if ev.Kind == EventSendLow {
+		out.Info.Stream = uint16(ev.Stream)
 	}
 	if !c.observers.events.push(out) {
 		c.t.stats.eventsLost.Add(1)

@@ -16,6 +16,7 @@ const (
 	AbandonNever   = assoc.AbandonNever
 	AbandonExpired = assoc.AbandonExpired
 	AbandonResent  = assoc.AbandonResent
+	AbandonForRoom = assoc.AbandonForRoom
 )
 
 // Extensions are what both ends have agreed on beyond RFC 9260: see Conn.Extensions.
@@ -50,7 +51,55 @@ func (c *Conn) SetScheduler(s sched.Scheduler) error {
 		return err
 	}
 	a.SetScheduler(s)
+	c.serveByStream(s != nil)
 	return nil
+}
+
+// Unacked returns how many octets of messages that were written are not acknowledged.
+func (c *Conn) Unacked() int {
+	a, _ := c.lock()
+	defer c.unlock()
+	return a.Unacked()
+}
+
+// UnackedOf returns those of a stream. It is 0 for a stream that does not exist.
+func (c *Conn) UnackedOf(stream uint16) int {
+	a, _ := c.lock()
+	defer c.unlock()
+	return a.UnackedOf(wire.StreamID(stream))
+}
+
+// SetLowMark has EventSendLow tell when a stream has no more than octets that are not acknowledged,
+// and had more. A new mark takes the place of the one before; a negative one ends it. It fails with
+// ErrNoEvents if Config.Events is 0, and ErrInvalidStream.
+func (c *Conn) SetLowMark(stream uint16, octets int) error {
+	a, _ := c.lock()
+	defer c.unlock()
+	if err := c.end.closedErr(); err != nil {
+		return err
+	}
+	if c.observers.events == nil {
+		return ErrNoEvents
+	}
+	return a.SetLowMark(wire.StreamID(stream), octets)
+}
+
+// AbandonCounts counts messages that were given up, by SendInfo.Abandon: those of which a part was
+// sent, and others.
+type AbandonCounts = assoc.AbandonCounts
+
+// Abandoned returns how many messages of all streams were given up (RFC 7496 section 4.5).
+func (c *Conn) Abandoned() AbandonCounts {
+	a, _ := c.lock()
+	defer c.unlock()
+	return a.Abandoned()
+}
+
+// AbandonedOf returns how many messages of a stream were.
+func (c *Conn) AbandonedOf(stream uint16) AbandonCounts {
+	a, _ := c.lock()
+	defer c.unlock()
+	return a.AbandonedOf(wire.StreamID(stream))
 }
 
 // SetStreamValue sets what the scheduler has for a stream (RFC 8260 section 4.3.3): its priority

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,7 +62,7 @@ func TestPolicyThatCannotBeIsRefused(t *testing.T) {
 		}
 		p := newPair(t)
 		c, _ := p.connect(t, &Config{PartialReliability: true}, &Config{PartialReliability: true})
-		for _, info := range []SendInfo{{Abandon: AbandonExpired}, {Abandon: AbandonResent + 1}, {Abandon: 200}} {
+		for _, info := range []SendInfo{{Abandon: AbandonExpired}, {Abandon: AbandonForRoom + 1}, {Abandon: 200}} {
 			_, err := c.WriteMsg([]byte("x"), info)
 			check.Error(t, "a policy that is none", err, ErrAbandonPolicy)
 		}
@@ -104,5 +105,85 @@ func TestSchedulerOfAConn(t *testing.T) {
 			}
 			check.That(t, before >= 0 && before < 20, "%d messages went before it", before)
 		}
+	})
+}
+
+// A full send buffer drops messages of less importance for one of more, and says so. Others wait.
+func TestImportantMessageMakesRoom(t *testing.T) {
+	// req 7496-4.2-1
+	for _, scheduled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := &Config{Events: 10, PartialReliability: true, DisablePMTUD: true, HeartbeatInterval: -1, SendBuffer: 8000}
+			if scheduled {
+				cfg.NewScheduler = sched.RoundRobin
+			}
+			a, b, links := apiPair(t)
+			c, s := connectTransports(t, a, b, cfg, &Config{PartialReliability: true, DisablePMTUD: true, HeartbeatInterval: -1})
+			links[0].Lose.Store(true) // nothing is acknowledged
+			must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{PPID: 1}))(t)
+			for _, limit := range []uint32{5, 9, 7} {
+				must.Do(c.WriteMsg(make([]byte, 1500), SendInfo{PPID: 1 + limit, Abandon: AbandonForRoom, Limit: limit}))(t)
+			}
+			for _, row := range []struct {
+				limit uint32
+				drops []uint32 // limits of messages that make room; nil: it waits
+			}{{8, []uint32{9}}, {9, nil}, {6, []uint32{8}}, {3, []uint32{7}}, {6, nil}} {
+				must.OK(t, c.SetWriteDeadline(time.Now().Add(time.Millisecond)))
+				_, err := c.WriteMsg(make([]byte, 1500), SendInfo{PPID: 1 + row.limit, Abandon: AbandonForRoom, Limit: row.limit})
+				if row.drops == nil {
+					check.Error(t, "a message of no more importance", err, os.ErrDeadlineExceeded)
+				} else {
+					must.OK(t, err)
+				}
+				for _, limit := range row.drops {
+					check.Equal(t, "message that failed", nextOfKind(t, c, EventSendFailed).Info.Limit, limit)
+				}
+			}
+			count := c.Abandoned()
+			check.Equal(t, "dropped", count.Sent[AbandonForRoom]+count.Unsent[AbandonForRoom], 3)
+			check.Equal(t, "dropped of stream 0", c.AbandonedOf(0), count)
+			check.Equal(t, "dropped of stream 1", c.AbandonedOf(1), AbandonCounts{})
+			links[0].Lose.Store(false)
+			var got []uint32
+			buf := make([]byte, 3000)
+			for range 4 {
+				_, info, err := s.ReadMsg(buf)
+				must.OK(t, err)
+				got = append(got, info.PPID)
+			}
+			check.Slice(t, "messages that arrive", got, []uint32{1, 6, 7, 4})
+		})
+	}
+}
+
+// A program hears when so much of a stream is acknowledged that it may write again.
+func TestLowMarkOfAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newPair(t).connect(t, &Config{Events: 10, DisablePMTUD: true, HeartbeatInterval: -1}, quiet)
+		synctest.Wait()
+		check.Equal(t, "octets of an association that has sent nothing", c.Unacked()+c.UnackedOf(1), 0)
+		must.OK(t, c.SetLowMark(1, 2000))
+		must.OK(t, c.SetLowMark(2, 0))
+		check.Error(t, "a stream that is none", c.SetLowMark(60000, 1), ErrInvalidStream)
+		s.lock() // nothing is acknowledged
+		for i, n := range []int{1500, 1500, 10} {
+			must.Do(c.WriteMsg(make([]byte, n), SendInfo{Stream: uint16(1 + i/2)}))(t)
+		}
+		must.OK(t, c.SetLowMark(2, -1))
+		for i, want := range []int{3010, 3000, 10, 0} {
+			got := c.Unacked()
+			if i > 0 {
+				got = c.UnackedOf(uint16(i))
+			}
+			check.Equal(t, "octets", got, want)
+		}
+		s.unlock()
+		ev := nextOfKind(t, c, EventSendLow)
+		check.Equal(t, "stream that is low", ev.Info.Stream, 1)
+		check.Equal(t, "event", ev.String(), "send low stream=1")
+		synctest.Wait()
+		check.Equal(t, "octets at the end", c.Unacked()+c.UnackedOf(1), 0)
+		plain, _ := newPair(t).connect(t, quiet, quiet)
+		check.Error(t, "without events", plain.SetLowMark(1, 1), ErrNoEvents)
 	})
 }

@@ -42,7 +42,7 @@ func (c *Conn) flushPending(now rawio.Time) (more bool) {
 	if c.memory.unchargedPackets > 0 || c.memory.underPressure.Load() || c.needsCharge() {
 		c.chargeMemory()
 	}
-	if c.memory.trimAt == rawio.Never && !c.end.ended && (c.send.buffer.heldOctets() > 0 ||
+	if c.memory.trimAt == rawio.Never && !c.end.ended && (c.send.heldOctets() > 0 ||
 		c.core.State() == assoc.Established && !c.core.IsIdle()) {
 		c.memory.trimAt = now.Add(assoc.IdleAfter)
 	}
@@ -102,7 +102,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.wakeAll()
 	case assoc.EventSendFailed:
 		if c.upper.protocol == nil {
-			c.send.buffer.freeMessage(ev.Token)
+			c.send.freeMessage(ev.Token)
 			c.afterUnlock.tasks |= taskWakeWriters
 			c.end.hasUnsent = c.end.hasUnsent || c.end.closing
 		}

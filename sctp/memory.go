@@ -86,7 +86,7 @@ func (c *Conn) heldOctets() int {
 	if c.end.memoryFreed {
 		return 0
 	}
-	n := connOctets + c.core.Held() + 8*cap(c.recv.inbox.queue) + c.send.buffer.heldOctets() +
+	n := connOctets + c.core.Held() + 8*cap(c.recv.inbox.queue) + c.send.heldOctets() +
 		len(c.recv.streams.all())*streamOctets
 	if c.observers.events != nil {
 		n += c.observers.events.queuedOctets
@@ -101,7 +101,7 @@ func (c *Conn) heldOctets() int {
 
 // chargeMemory counts what the association holds now. Owner only.
 func (c *Conn) chargeMemory() {
-	c.memory.unchargedPackets, c.memory.chargedOctets = 0, c.core.Buffered()+c.send.buffer.heldOctets()
+	c.memory.unchargedPackets, c.memory.chargedOctets = 0, c.core.Buffered()+c.send.heldOctets()
 	if c.memory.draw(c.heldOctets()) || c.memory.underPressure.Load() {
 		c.checkPressure()
 	}
@@ -140,7 +140,7 @@ const chargeStepOctets = 4 << 10
 // needsCharge says whether the program has taken or written so much since the last charge. Owner
 // only.
 func (c *Conn) needsCharge() bool {
-	d := c.core.Buffered() + c.send.buffer.heldOctets() - c.memory.chargedOctets
+	d := c.core.Buffered() + c.send.heldOctets() - c.memory.chargedOctets
 	return d >= chargeStepOctets || d <= -chargeStepOctets
 }
 

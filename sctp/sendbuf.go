@@ -24,8 +24,6 @@ type sendBuf struct {
 	ringFirstToken uint64 // those of lower tokens are
 
 	tokenAtTrim uint64 // the token of the next message at the last trim
-	// canAfford says whether there is memory for so many more octets; nil: there is.
-	canAfford func(octets int) bool
 }
 
 // bufferedMessage is a message in the buffer.
@@ -105,8 +103,8 @@ func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, to
 func (s *sendBuf) nextToken() uint64 { return s.firstToken + uint64(len(s.msgs)-s.head) }
 
 // ringSizeFor returns the length of the ring that has space for n more octets. It is a shorter one
-// if the ring had grown. 0 means that there is space, or that there will be no more. The latter
-// holds if the buffer is full, or if memory is short and messages on their way will free some.
+// if the ring had grown. 0 means that there is space, or that there will be no more as the buffer is
+// full.
 func (s *sendBuf) ringSizeFor(n int) int {
 	if s.usedOctets+n <= min(len(s.ring), s.maxOctets) {
 		return 0
@@ -119,7 +117,7 @@ func (s *sendBuf) ringSizeFor(n int) int {
 		size = 1 << bits.Len(uint(s.usedOctets+n-1))
 	}
 	size = min(size, s.maxOctets)
-	if size <= len(s.ring) || n > size || s.usedOctets > 0 && s.canAfford != nil && !s.canAfford(size) {
+	if size <= len(s.ring) || n > size {
 		return 0
 	}
 	return size

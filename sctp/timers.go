@@ -220,7 +220,7 @@ func (c *Conn) handleTimeout() {
 	c.coalescing.withOthers = true
 	a.HandleTimeout(now)
 	if now >= c.memory.trimAt.Add(-assoc.IdleAfter/2) { // half of it is enough if a goroutine is awake for others then
-		c.send.buffer.trimIdle()
+		c.send.trimIdle()
 		c.memory.trimAt = rawio.Never
 	}
 	c.trimAccounts(c.heldOctets()) // any timer is an occasion

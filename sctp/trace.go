@@ -125,7 +125,8 @@ func (c *Conn) traceChanges(now rawio.Time) {
 
 // traceAssocEvent notes an event of the association. Owner only, and only with a Tracer.
 func (c *Conn) traceAssocEvent(now rawio.Time, ev assoc.Event) {
-	if ev.Kind == EventSendFailed || ev.Kind == EventSenderDry { // of messages, not of the association
+	switch ev.Kind {
+	case EventSendFailed, EventSenderDry, EventSendLow: // of messages, not of the association
 		return
 	}
 	if !c.observers.trace.hasBegun || ev.Kind == EventDown { // that comes first, and this last

@@ -50,11 +50,13 @@ const (
 	// EventAdaptation: the peer has announced the adaptation layer Adaptation (RFC 5061 section
 	// 4.2.6). It did so in the setup that the preceding EventUp or EventRestart reports.
 	EventAdaptation
+	// EventSendLow: Stream has fallen to its mark of SetLowMark.
+	EventSendLow
 )
 
 var eventNames = [...]string{"none", "up", "down", "restart", "path up", "path down", "peer shutdown",
 	"send failed", "sender dry", "MTU changed", "peer error", "path potentially failed", "primary path changed",
-	"adaptation"}
+	"adaptation", "send low"}
 
 // String returns a short name for the kind, for traces.
 func (k EventKind) String() string {
@@ -68,7 +70,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind       EventKind
 	Unsent     bool           // EventSendFailed
-	Stream     wire.StreamID  // EventSendFailed
+	Stream     wire.StreamID  // EventSendFailed, EventSendLow
 	Adaptation uint32         // EventAdaptation
 	Token      uint64         // EventSendFailed
 	Path       netip.AddrPort // EventUp, EventRestart, EventMTUChanged and those of paths: the peer's address

@@ -15,6 +15,7 @@ func (a *Assoc) expireMessages(now rawio.Time) {
 		a.reportExpired(list)
 	}
 	a.reportAbandoned()
+	a.reportLow()
 	a.reportSenderDry()
 	a.advanceShutdown(now)
 }

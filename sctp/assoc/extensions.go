@@ -1,6 +1,7 @@
 package assoc
 
 import (
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -105,7 +106,64 @@ const (
 	AbandonNever   = tx.AbandonNever
 	AbandonExpired = tx.AbandonExpired
 	AbandonResent  = tx.AbandonResent
+	AbandonForRoom = tx.AbandonForRoom
 )
+
+// AbandonCounts counts abandoned messages by their policy.
+type AbandonCounts = tx.AbandonCounts
+
+// Abandoned returns how many messages of all streams were abandoned.
+func (a *Assoc) Abandoned() AbandonCounts {
+	if a.IsIdle() {
+		return AbandonCounts{}
+	}
+	return a.sender().Abandoned()
+}
+
+// AbandonedOf returns how many messages of a stream were abandoned.
+func (a *Assoc) AbandonedOf(stream wire.StreamID) AbandonCounts {
+	return a.sender().AbandonedOf(stream)
+}
+
+// MakeRoom abandons messages of AbandonForRoom that are less important than limit, until octets are
+// free in the send buffer. It says whether they are.
+func (a *Assoc) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
+	return a.sender().MakeRoom(now, octets, limit)
+}
+
+// HasRoom reports whether Send has room for a message of so many octets, of any stream.
+func (a *Assoc) HasRoom(octets int) bool { return a.sender().HasRoom(octets) }
+
+// HasReserve reports whether Send has room for a message of Message.Reserve.
+func (a *Assoc) HasReserve(stream wire.StreamID, octets int) bool {
+	return a.sender().HasReserve(stream, octets)
+}
+
+// Unacked returns how many octets of messages of Send are not acknowledged.
+func (a *Assoc) Unacked() int {
+	if a.IsIdle() {
+		return 0
+	}
+	return a.sender().Buffered()
+}
+
+// UnackedOf returns those of a stream.
+func (a *Assoc) UnackedOf(stream wire.StreamID) int {
+	if a.IsIdle() {
+		return 0
+	}
+	return a.sender().BufferedOf(stream)
+}
+
+// SetLowMark has EventSendLow tell when a stream has no more than octets that are not acknowledged,
+// and had more.
+func (a *Assoc) SetLowMark(stream wire.StreamID, octets int) error {
+	if uint16(stream) >= a.agreed.outStreams {
+		return ErrInvalidStream
+	}
+	a.sender().SetLowMark(stream, octets)
+	return nil
+}
 
 // SetScheduler sets what chooses the stream that sends next; nil: none.
 func (a *Assoc) SetScheduler(s sched.Scheduler) { a.sender().SetScheduler(s) }
@@ -122,8 +180,15 @@ func (a *Assoc) SetStreamValue(stream wire.StreamID, value uint16) error {
 // StreamValue returns it.
 func (a *Assoc) StreamValue(stream wire.StreamID) uint16 { return a.sender().StreamValue(stream) }
 
+// reportLow reports the streams that have fallen to their marks.
+func (a *Assoc) reportLow() {
+	for _, id := range a.sender().TakeLow() {
+		a.events.push(Event{Kind: EventSendLow, Stream: id})
+	}
+}
+
 // reportAbandoned reports the messages that were abandoned after a part of them was sent (RFC 3758
-// section 4.1, TR4).
+// section 4.1, TR4), or to make room.
 func (a *Assoc) reportAbandoned() {
 	for _, f := range a.sender().TakeAbandoned() {
 		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent})

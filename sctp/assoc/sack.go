@@ -73,6 +73,7 @@ func (a *Assoc) handleNewlyAcked(now rawio.Time, res tx.Result) {
 			a.verifyRTT(now, p)
 		}
 	}
+	a.reportLow()
 	a.reportSenderDry()
 }
 

@@ -284,15 +284,20 @@ type roomCandidate struct {
 // free in the send buffer. The highest limit goes first, of one limit the oldest. If all of them
 // are not enough it abandons none.
 func (s *Sender) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
-	short := octets - (s.SendBuffer() - s.queue.bufferedOctets)
-	if short <= 0 {
+	if s.HasRoom(octets) {
 		return true
 	}
+	short := octets - s.freeRoom()
 	if s.partial() == nil || s.partial().forRoom == 0 {
 		return false
 	}
 	list, sum := s.roomCandidates(limit), 0
-	slices.SortStableFunc(list, func(a, b roomCandidate) int { return cmp.Compare(b.limit, a.limit) })
+	slices.SortStableFunc(list, func(a, b roomCandidate) int {
+		if a.limit == b.limit && !a.isSent && !b.isSent {
+			return int(int32(a.msg.arrival - b.msg.arrival))
+		}
+		return cmp.Compare(b.limit, a.limit)
+	})
 	n := 0
 	for ; n < len(list) && sum < short; n++ {
 		sum += list[n].octets

@@ -120,10 +120,28 @@ func (s *Sender) auditQueue(held int) error {
 	if s.queue.current.loaded && s.queue.current.fromQueue {
 		held += s.queue.current.rest()
 	}
-	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.queue.waitingOctets != unsent || s.queue.bufferedOctets != held ||
+	most := cmp.Or(s.cfg.SendBuffer, MaxBuffer)
+	if most += most / reserveShare; s.queue.waitingOctets != unsent || s.queue.bufferedOctets != held ||
 		s.queue.bufferedOctets > most {
 		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queue.waitingOctets,
 			s.queue.bufferedOctets, most, unsent, held)
+	}
+	if y := s.queue.streams; y != nil && y.amounts != nil {
+		return y.amounts.audit(held)
+	}
+	return nil
+}
+
+// audit compares the sums with what streams have.
+func (y *streamAmounts) audit(held int) error {
+	octets, passed := 0, 0
+	for id, x := range y.amounts.All {
+		if octets, passed = octets+x.octets, passed+x.passed; x.passed < 0 || x.passed > x.octets {
+			return fmt.Errorf("stream %d has %d octets, %d of the reserve", id, x.octets, x.passed)
+		}
+	}
+	if octets != held || passed != y.passed {
+		return fmt.Errorf("streams have %d octets, %d of the reserve; counted are %d and %d", octets, passed, held, y.passed)
 	}
 	return nil
 }

@@ -120,6 +120,7 @@ func (w *extensionsWorld) write() {
 	}
 	w.token++
 	m.Token = w.token
+	m.Reserve = !w.s.HasRoom(n) && w.s.HasReserve(m.Stream, n)
 	m.Body[0] = slices.Repeat([]byte{byte(w.token), byte(w.token >> 8)}, n/2+1)[:n]
 	switch err := w.s.Enqueue(&m); err {
 	case nil:

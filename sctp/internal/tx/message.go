@@ -21,7 +21,7 @@ type Message struct {
 	// Head is copied; it precedes Body.
 	Head [HeadCap]byte
 
-	// NoBundle, Path, Policy, Expires and Limit are for Enqueue only. A Source is asked at the
+	// NoBundle, Path, Policy, Reserve, Expires and Limit are for Enqueue only. A Source is asked at the
 	// moment that its message can be sent.
 
 	// NoBundle keeps other messages out of the packets in which new chunks of this one go.
@@ -31,6 +31,8 @@ type Message struct {
 	Path uint8
 	// Policy says when the message is abandoned although it was sent.
 	Policy AbandonPolicy
+	// Reserve takes the room that HasReserve tells of, and not that of HasRoom.
+	Reserve bool
 	// Body is the user's memory. It is referenced, never copied and never written to, until the
 	// message is acknowledged or has failed.
 	Body [2][]byte

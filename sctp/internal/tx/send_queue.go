@@ -142,10 +142,13 @@ func (s *Sender) Enqueue(m *Message) error {
 		return ErrNoPartialReliability
 	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
 		return ErrMessageTooBig
-	case n > s.SendBuffer()-s.queue.bufferedOctets:
+	case m.Reserve && !s.HasReserve(m.Stream, n) || !m.Reserve && !s.HasRoom(n):
 		return ErrSendBufferFull
 	}
 	s.queue.add(m)
+	if m.Reserve {
+		s.queue.streams.amounts.addPassed(m.Stream, n)
+	}
 	if m.Policy == AbandonForRoom {
 		s.partial().forRoom++
 	}

@@ -122,6 +122,7 @@ func (s *Sender) SetScheduler(scheduler sched.Scheduler) {
 		return
 	}
 	y = s.perStream()
+	s.trackStreams()
 	waiting := q.takeWaiting()
 	for _, z := range y.queues {
 		if z.isActive = false; z.begun.loaded {

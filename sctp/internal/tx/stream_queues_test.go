@@ -221,6 +221,42 @@ func TestAmountsOfStreams(t *testing.T) {
 	}
 }
 
+// A stream that fills the send buffer leaves the reserve to others that have little: half of what is
+// left of it each. What is acknowledged gives it back.
+func TestReserveOfTheSendBuffer(t *testing.T) {
+	for _, scheduled := range []bool{false, true} {
+		l := newExtensionsLab(t, false, false)
+		l.s.cfg.SendBuffer = 8 * full // of which one more is the reserve
+		if scheduled {
+			l.s.SetScheduler(sched.RoundRobin())
+		}
+		for range 8 {
+			l.enqueue(full, Message{Stream: 1})
+		}
+		check.That(t, !l.s.HasRoom(1), "there is room in a full buffer")
+		for _, m := range []struct {
+			stream wire.StreamID
+			octets int
+			fits   bool
+		}{
+			{1, 1, false}, {2, full/2 + 1, false}, {2, full / 4, true}, {2, full / 4, false}, {3, full * 3 / 8, true},
+			{4, full * 3 / 16, true}, {3, 1, false},
+		} {
+			fits := m.fits && scheduled
+			check.Equal(t, "room in the reserve", l.s.HasReserve(m.stream, m.octets), fits)
+			msg := Message{Stream: m.stream, Reserve: true, Body: [2][]byte{make([]byte, m.octets)}}
+			check.Equal(t, "it is taken", l.s.Enqueue(&msg) == nil, fits)
+			must.OK(t, l.s.Audit())
+		}
+		check.Equal(t, "with it all others wait", l.s.HasRoom(1), false)
+		l.sendAll()
+		l.runOut()
+		check.That(t, l.s.HasRoom(8*full) && !l.s.HasRoom(8*full+1), "the buffer is not as it was")
+		check.Equal(t, "half of the reserve", l.s.HasReserve(1, full/2), scheduled)
+		check.Equal(t, "more", l.s.HasReserve(1, full/2+1), false)
+	}
+}
+
 // runOut acknowledges whatever is outstanding.
 func (l *extensionsLab) runOut() {
 	for l.s.Outstanding() > 0 {
