@@ -43,6 +43,7 @@ func (e *emitter) sendCounter(name, help string, v uint64, label, value string) 
 var nestedStats = map[string]struct{ prefix, name, label, help string }{
 	"sctp.TransportStats.Endpoint": {prefix: "sctp_endpoint"},
 	"rdma.Stats.Sessions":          {prefix: "ddp_session"},
+	"rdma.Stats.TCP":               {prefix: "rdma_tcp"},
 	"rdma.Stats.Faults": {name: "rdma_faults", label: "fault",
 		help: "Terminate Messages sent, by what was wrong."},
 	"ddpadapt.Stats.Faults": {name: "ddp_session_faults", label: "fault",

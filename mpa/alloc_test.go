@@ -46,7 +46,7 @@ func (sink) PeerClosed()                                                        
 // writeOnce lets one message go all the way.
 func (k *bulk) writeOnce(t testing.TB) {
 	must.OK(t, k.a.Conn.ds.SendTagged(k.b.stag, 0, 0, k.gather, 1))
-	for act, pieces := k.a.Next(0); act == ActWrite; act, pieces = k.a.Next(0) {
+	for act, pieces := k.a.Next(0, MaxBatch); act == ActWrite; act, pieces = k.a.Next(0, MaxBatch) {
 		n := 0
 		for _, p := range pieces {
 			k.fill += copy(k.buf[k.fill:], p)

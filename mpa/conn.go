@@ -91,6 +91,7 @@ type Conn struct {
 	acked      int      // FPDUs of the batch that are wholly written
 	inFlight   bool     // the owner is writing rest
 	detaching  bool     // the user's memory is wanted back
+	copied     bool     // rest has none of the user's memory, see CopyOut
 	finWanted  bool     // this side has no more to send: TCP is to close this half behind it
 	finWritten bool
 }

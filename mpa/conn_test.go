@@ -39,7 +39,7 @@ func TestGracefulEnd(t *testing.T) {
 			"states %v, %v: %v, %v",
 			a.State(), b.State(), a.Err(), b.Err())
 		check.That(t, a.takeEvents() == "ended" && b.takeEvents() == "ended", "events")
-		act, _ := a.Next(0)
+		act, _ := a.Next(0, MaxBatch)
 		check.That(t, act == ActNone && !a.HasOutput() && a.Deadline() == rawio.Never, "it goes on")
 	}
 }
@@ -48,16 +48,16 @@ func TestGracefulEnd(t *testing.T) {
 func TestFinFollowsTheData(t *testing.T) {
 	a, b := pair(t, Config{}, Config{})
 	a.write(b, 0, patternOf(1000))
-	act, pieces := a.Next(0)
+	act, pieces := a.Next(0, MaxBatch)
 	must.Equal(t, "action", act, ActWrite)
 	a.ds.CloseSend()
 	b.feed(bytes.Join(pieces, nil)[:100])
 	a.Written(0, 100)
-	act, pieces = a.Next(0)
+	act, pieces = a.Next(0, MaxBatch)
 	must.Equal(t, "action in the middle", act, ActWrite)
 	b.feed(bytes.Join(pieces, nil))
 	a.Written(0, len(bytes.Join(pieces, nil)))
-	act, _ = a.Next(0)
+	act, _ = a.Next(0, MaxBatch)
 	check.Equal(t, "action behind all", act, ActFinish)
 	a.Finished(0)
 	b.peerFin()
@@ -133,7 +133,7 @@ func TestErrorThatThePeerCannotBeToldOf(t *testing.T) {
 	_, b = pair(t, Config{}, Config{})
 	b.write(b, 0, patternOf(5000))
 	b.fenced = false
-	b.Next(0)            // and TCP takes nothing
+	b.Next(0, MaxBatch)  // and TCP takes nothing
 	b.ds.Fail(0, 0, nil) // DDP's user has found something
 	b.Receive(b.now, fpdu(segment(1, "x")))
 	check.Equal(t, "deadline", b.Deadline(), b.now.Add(defaultLinger))

@@ -76,8 +76,8 @@ func TestULPDUsAreFoundWhateverTheirLengths(t *testing.T) {
 		{"two Markers", 1100}, {"the longest of a sender", MaxMULPDU},
 	} {
 		// req 5044-4.1-2, 5044-4.1-5, 5044-3-1, 5044-3-8, 5044-4.3-11, 5044-4.3-12, 5044-5.2-1,
-		// 5044-4.4-15, 5044-5.1-6, 5044-A.4-1, 5044-6-2, 5044-6-3: however the stream is cut, ULPDUs come as
-		// they were, with their lengths and nothing else.
+		// 5044-4.4-15, 5044-5.1-6, 5044-A.4-1, 5044-6-2, 5044-6-3: however the stream is cut,
+		// ULPDUs come as they were, with their lengths and nothing else.
 		list := [][]byte{patternOf(row.n), []byte("between"), patternOf(row.n), patternOf(11)}
 		var plain []byte
 		for _, u := range list {
@@ -132,7 +132,7 @@ func TestLongestFPDU(t *testing.T) {
 	// req 5044-3-5: DDP gives none that is longer than a sender may have.
 	a, b := pair(t, Config{EMSS: 65535}, Config{})
 	a.write(b, 0, patternOf(MaxMULPDU+100))
-	_, pieces := a.Next(0)
+	_, pieces := a.Next(0, MaxBatch)
 	first := joined(pieces)
 	check.Equal(t, "octets of the first ULPDU", int(binary.BigEndian.Uint16(first)), MaxMULPDU)
 }

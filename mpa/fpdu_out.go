@@ -11,8 +11,8 @@ const (
 	// copiedBody is the longest piece of user memory that is copied behind its header: to name it
 	// to the system apart costs more.
 	copiedBody = 256
-	// maxBatch bounds the octets that are written at once. An FPDU may go beyond it.
-	maxBatch = 256 << 10
+	// MaxBatch bounds the octets that are written at once. An FPDU may go beyond it.
+	MaxBatch = 256 << 10
 	// maxPieces is how many pieces one system call takes on all systems, with room for an FPDU.
 	maxPieces = 512
 	// minOwn and maxOwn bound the octets of a batch that are not the user's: headers, trailers,
@@ -80,7 +80,7 @@ type Framer struct {
 
 // HasRoom reports whether a batch takes another FPDU whose ULPDU has at most mulpdu octets.
 func (f *Framer) HasRoom(b *Batch, mulpdu int) bool {
-	if b.octets >= maxBatch || len(b.pieces) > maxPieces-2*f.mostMarkers(mulpdu)-8 {
+	if b.octets >= MaxBatch || len(b.pieces) > maxPieces-2*f.mostMarkers(mulpdu)-8 {
 		return false
 	}
 	if cap(b.own) == 0 {

@@ -137,7 +137,7 @@ func TestBatchIsBounded(t *testing.T) {
 			}
 			check.That(t, b.FPDUs() > 0 && len(b.Pieces()) <= maxPieces && len(b.own) <= cap(b.own) &&
 				cap(b.own) <= maxOwn &&
-				b.Octets() <= maxBatch+MaxMULPDU+1000, "%s: %d FPDUs, %d pieces, %d octets", row.name, b.FPDUs(),
+				b.Octets() <= MaxBatch+MaxMULPDU+1000, "%s: %d FPDUs, %d pieces, %d octets", row.name, b.FPDUs(),
 				len(b.pieces),
 				b.Octets())
 		}

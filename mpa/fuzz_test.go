@@ -115,7 +115,7 @@ func FuzzConn(f *testing.F) {
 				e.Written(e.now, n)
 				writing = 0
 			case op < 240:
-				act, pieces := e.Next(e.now)
+				act, pieces := e.Next(e.now, MaxBatch)
 				if act == ActFinish {
 					e.Finished(e.now)
 				}

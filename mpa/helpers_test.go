@@ -129,7 +129,7 @@ func pair(t testing.TB, a, b Config) (x, y *end) {
 func (e *end) take() []byte {
 	var all []byte
 	for {
-		act, pieces := e.Next(e.now)
+		act, pieces := e.Next(e.now, MaxBatch)
 		switch act {
 		case ActNone:
 			return all

@@ -65,7 +65,7 @@ func TestMULPDUFollowsTheEMSS(t *testing.T) {
 	check.Equal(t, "after a change", a.MULPDU(), 8882)
 	a.write(b, 0, patternOf(30000))
 	// req 5044-3-3, 5044-4.5-5: as long as may be, and no longer.
-	act, pieces := a.Next(0)
+	act, pieces := a.Next(0, MaxBatch)
 	check.That(t, act == ActWrite, "nothing to write")
 	octets := 0
 	for _, p := range pieces {

@@ -17,12 +17,13 @@ const (
 	ActFinish        // close the sending half, and call Finished
 )
 
-// Next says what to do now, and with ActWrite what to write: all in order, or as much as goes. The
-// pieces are valid, and Next is not to be called again, until Written was.
-func (c *Conn) Next(rawio.Time) (Action, [][]byte) {
+// Next says what to do now, and with ActWrite what to write: all in order, or as much as goes. It
+// stops at most octets, with the FPDU that reaches them. The pieces are valid, and Next is not to
+// be called again, until Written was.
+func (c *Conn) Next(_ rawio.Time, most int) (Action, [][]byte) {
 	switch {
 	case c.inFlight || finalStates.has(c.state):
-	case len(c.rest) > 0 || c.fill():
+	case len(c.rest) > 0 || c.fill(most):
 		c.inFlight = true
 		return ActWrite, c.rest
 	case c.finIsDue():
@@ -45,8 +46,20 @@ func (c *Conn) maySend() bool {
 	return fullOperation.has(c.state) && !c.fenced && c.ds != nil && c.ds.Pending()
 }
 
-// fill makes rest of what there is to send: a start-up frame, or FPDUs.
-func (c *Conn) fill() bool {
+// NextLen returns about how many octets Next has to give at least: those that were given out and
+// not written, or else those of the message that goes on.
+func (c *Conn) NextLen() (n int) {
+	switch {
+	case len(c.rest) > 0 && c.control == nil:
+		return c.batch.octets - c.written
+	case c.maySend():
+		return int(c.ds.Rest())
+	}
+	return 0
+}
+
+// fill makes rest of what there is to send: a start-up frame, or FPDUs up to most octets.
+func (c *Conn) fill(most int) bool {
 	if c.control != nil {
 		c.rest = append(c.batch.pieces[:0], c.control)
 		return true
@@ -55,8 +68,9 @@ func (c *Conn) fill() bool {
 		return false
 	}
 	c.batch.Reset()
-	c.written, c.acked = 0, 0
-	for c.maySend() && c.out.HasRoom(&c.batch, c.mulpdu) && c.ds.NextSegment(c.mulpdu, &c.segment) &&
+	c.written, c.acked, c.copied = 0, 0, false
+	for c.maySend() && c.batch.octets < most && c.out.HasRoom(&c.batch, c.mulpdu) &&
+		c.ds.NextSegment(c.mulpdu, &c.segment) &&
 		fullOperation.has(c.state) {
 		c.out.Append(&c.batch, &c.segment)
 		c.stats.FPDUsOut++
@@ -133,6 +147,22 @@ func (c *Conn) Detach(within []byte) (more bool) {
 	return false
 }
 
+// CopyOut joins what Next gave out in buf, from its beginning, and returns that. It is for an owner
+// that cannot stop writing: Detach need not wait for it then. buf is the owner's again when Written
+// was called.
+func (c *Conn) CopyOut(buf []byte) []byte {
+	buf = buf[:0]
+	for _, p := range c.rest {
+		buf = append(buf, p...)
+	}
+	c.rest = append(c.batch.pieces[:0], buf)
+	c.copied = true
+	return buf
+}
+
+// IsDetaching reports whether Detach waits for the owner to stop writing.
+func (c *Conn) IsDetaching() bool { return c.inFlight && c.detaching }
+
 // refersTo reports whether what is to be written has memory of the user inside within (nil: any).
 func (c *Conn) refersTo(within []byte) bool {
 	for _, p := range c.rest {
@@ -155,5 +185,5 @@ func (c *Conn) copyRest(within []byte) {
 
 // isUsers reports whether a piece is memory of the user, or a copy of it.
 func (c *Conn) isUsers(p []byte) bool {
-	return c.control == nil && !overlap.Slices(p, c.batch.own[:cap(c.batch.own)])
+	return c.control == nil && !c.copied && !overlap.Slices(p, c.batch.own[:cap(c.batch.own)])
 }

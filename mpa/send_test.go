@@ -21,13 +21,13 @@ func TestMessagesCompleteWhenTCPHasTheirOctets(t *testing.T) {
 		var seen []string
 		total := 0
 		for {
-			act, pieces := a.Next(0)
+			act, pieces := a.Next(0, MaxBatch)
 			if act == ActNone {
 				break
 			}
 			out := joined(pieces)
 			must.That(t, act == ActWrite && len(out) > 0 && !a.HasOutput(), "action %v, %d octets", act, len(out))
-			act, _ = a.Next(0)
+			act, _ = a.Next(0, MaxBatch)
 			must.Equal(t, "action while TCP has not answered", act, ActNone)
 			n := min(step, len(out))
 			b.feed(out[:n])
@@ -53,7 +53,7 @@ func TestLongMessages(t *testing.T) {
 	a.write(b, 0, patternOf(100_000))
 	batches := 0
 	for round := 0; ; round++ {
-		act, pieces := a.Next(0)
+		act, pieces := a.Next(0, MaxBatch)
 		if act == ActNone {
 			break
 		}
@@ -87,7 +87,7 @@ func TestMemoryIsDetached(t *testing.T) {
 			x, y := patternOf(5000), patternOf(6000)
 			a.write(b, 0, x)
 			a.write(b, 10_000, y)
-			_, pieces := a.Next(0)
+			_, pieces := a.Next(0, MaxBatch)
 			sent := bytes.Clone(joined(pieces)[:7])
 			if !row.writes {
 				a.Written(0, len(sent))
@@ -118,7 +118,7 @@ func TestMemoryIsDetached(t *testing.T) {
 func TestEndWhileTCPWrites(t *testing.T) {
 	a, b := pair(t, Config{}, Config{})
 	a.write(b, 0, patternOf(3000))
-	a.Next(0)
+	a.Next(0, MaxBatch)
 	a.Abort()
 	check.That(t, a.State() == Ended && a.heard() == "" && a.takeEvents() == "" && !a.HasOutput(),
 		"the user hears too early")

@@ -50,10 +50,10 @@ func (d *Device) QPs() []*QP {
 	return list
 }
 
-// Peer is an established association of the Device, whichever side set it up.
+// Peer is an established association or TCP connection of the Device, whichever side set it up.
 type Peer struct{ p *peer }
 
-// Peers returns the established associations, in no particular order.
+// Peers returns the established associations and TCP connections, in no particular order.
 func (d *Device) Peers() []Peer {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,14 +48,17 @@ func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
 		return d
 	}
 	p.da, p.db = device(x), device(y)
-	l := must.Get(p.db.Listen(DefaultPort))(b)
+	p.join(b, must.Get(p.db.Listen(DefaultPort))(b), netip.AddrPortFrom(at.Addr(), DefaultPort))
+	return p
+}
+
+// join connects the QPs.
+func (p *benchPair) join(b *testing.B, l *Listener, at netip.AddrPort) {
 	depth := func(c *QPConfig) { c.MaxSend, c.MaxRecv, c.IRD, c.ORD = benchDepth, benchDepth, benchReads, benchReads }
 	p.a, p.b = newSide(b, p.da, nil, depth), newSide(b, p.db, nil, depth)
 	for _, s := range []*side{p.a, p.b} {
 		s.buf = make([]byte, benchMemory)
-		if s.mr, err = s.pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil); err != nil {
-			b.Fatal(err)
-		}
+		s.mr = must.Get(s.pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil))(b)
 	}
 	accepted := make(chan error, 1)
 	go func() {
@@ -65,11 +68,48 @@ func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
 		}
 		accepted <- err
 	}()
-	if _, err := p.a.qp.Connect(context.Background(), netip.AddrPortFrom(at.Addr(), DefaultPort), nil); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(p.a.qp.Connect(context.Background(), at, nil))(b)
 	must.OK(b, <-accepted)
-	return p
+}
+
+// pingPong sends a message there and back, b.N times.
+func (p *benchPair) pingPong(b *testing.B) {
+	wait := func(s *side, recvs int) {
+		var wcs [4]WC
+		for recvs > 0 {
+			n, err := s.cq.Poll(wcs[:])
+			if err == nil && n == 0 {
+				err = s.cq.Wait(context.Background())
+			}
+			if err != nil {
+				return
+			}
+			for _, wc := range wcs[:n] {
+				if wc.Opcode == WCRecv {
+					recvs--
+				}
+			}
+		}
+	}
+	send := func(s *side) error {
+		if err := s.qp.PostRecv(&RecvWR{SGL: []SGE{s.mr.SGE(0, p.size)}}); err != nil {
+			return err
+		}
+		return s.qp.PostSend(&SendWR{Op: OpSend, SGL: []SGE{s.mr.SGE(p.size, p.size)}})
+	}
+	must.OK(b, p.b.qp.PostRecv(&RecvWR{SGL: []SGE{p.b.mr.SGE(0, p.size)}}))
+	go func() {
+		for range b.N {
+			if wait(p.b, 1); send(p.b) != nil {
+				return
+			}
+		}
+	}()
+	b.ResetTimer()
+	for range b.N {
+		must.OK(b, send(p.a))
+		wait(p.a, 1)
+	}
 }
 
 // run keeps up to depth requests of one kind under way until b.N are complete.

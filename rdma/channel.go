@@ -30,7 +30,7 @@ type CompChannel struct {
 
 // CreateCompChannel makes a completion channel.
 func (d *Device) CreateCompChannel() *CompChannel {
-	return &CompChannel{dev: d, ready: d.sctp.newSignal()}
+	return &CompChannel{dev: d, ready: d.newSignal()}
 }
 
 // CreateCQ makes a completion queue as Device.CreateCQ does. It reports to the channel whenever it

@@ -9,7 +9,7 @@ import (
 )
 
 // What QPs, Listeners and a Device need of what carries their messages. SCTP has it in the files
-// sctp_*.go, and nothing else in this package knows of SCTP.
+// sctp_*.go, and TCP in tcp_*.go. Nothing else in this package knows of either.
 
 // connection carries the sessions of one peer, such as an SCTP association. Its methods are for the
 // holder of its lock, where they do not say otherwise.
@@ -29,8 +29,13 @@ type connection interface {
 	remoteAddrLocked() netip.AddrPort
 	// flushLater has peer.runQPWork called once what was taken for sending is written.
 	flushLater()
+	// detach copies what is on its way of memory inside within, for a session. It is for anybody.
+	detach(s session, within []byte)
 	// breakOff ends the connection because code above it has contradicted itself.
 	breakOff(err *rdmap.InternalError)
+	// waitLeft returns when what is below is the program's again, if it will be, behind a Reject.
+	// It is for anybody.
+	waitLeft()
 	// peerStats returns what the peer has done to this side. It is for anybody.
 	peerStats() PeerStats
 	// abortFor ends the connection, and with it all its sessions. It is for anybody.
@@ -82,6 +87,7 @@ type signal interface {
 	// Brings counts one of the things that the signal is set for.
 	Brings()
 	// Wait blocks until the signal is set, which it reports and undoes, or a channel is closed. A
-	// nil channel never is. Code that closes one calls Device.rouse afterwards. No lock may be held.
+	// nil channel never is. Code that closes one calls Device.rouse afterwards. No lock may be
+	// held.
 	Wait(a, b <-chan struct{}) (set bool)
 }

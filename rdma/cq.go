@@ -74,7 +74,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]cqAttachment), srqs: make(map[*SRQ]int),
-		freeDepth: depth, ready: d.sctp.newSignal(), allAcked: make(chan struct{}, 1)}, nil
+		freeDepth: depth, ready: d.newSignal(), allAcked: make(chan struct{}, 1)}, nil
 }
 
 // pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed.

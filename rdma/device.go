@@ -7,8 +7,10 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -16,10 +18,12 @@ import (
 const DefaultPort = 5043
 
 // Device is the software RNIC, and the Privileged Resource Manager (RFC 5042 section 2.1). It has
-// one SCTP transport over one link, the registered memory, and the QPs. The DDP sessions of QPs to
-// the same peer share an association, each on a stream of its own.
+// the registered memory, and the QPs. Those over SCTP go over one link. Their DDP sessions to the
+// same peer share an association, each on a stream of its own. A QP over TCP has a connection of
+// its own.
 type Device struct {
-	sctp   *sctpTransport
+	sctp   *sctpTransport // nil without a link
+	tcp    *tcpTransport
 	cfg    Config
 	limits Limits
 	table  *ddp.Table
@@ -28,9 +32,10 @@ type Device struct {
 	nextPD    atomic.Uint32
 	nextQP    atomic.Uint32
 
-	events    eventQueue
-	closed    chan struct{} // by Close
-	closeOnce sync.Once
+	events     eventQueue
+	logLimiter quota.LogLimiter // of a Device without a link
+	closed     chan struct{}    // by Close
+	closeOnce  sync.Once
 
 	mu      sync.Mutex         // a leaf lock
 	peers   map[*peer]struct{} // established connections
@@ -39,7 +44,8 @@ type Device struct {
 	latency Latency            // but for live connections
 }
 
-// NewDevice makes a Device over link, which it owns from now on. cfg may be nil.
+// NewDevice makes a Device over link, which it owns from now on. Without one (nil) it has no SCTP:
+// QPs go over TCP, which they may do in any case (QP.Dial, Device.ListenOn). cfg may be nil.
 func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	d := &Device{peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}), closed: make(chan struct{})}
 	if cfg != nil {
@@ -53,38 +59,100 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	if d.cfg.Rand == nil {
 		d.cfg.Rand = rand.Reader
 	}
+	d.logLimiter.RateLimiter = quota.RateLimiter{All: 100, Each: 10}
 	d.table = ddp.NewTable(d.cfg.Rand)
 	d.table.MaxPerPD = d.limits.MaxRegions
-	t, err := newSCTPTransport(d, link)
-	if err != nil {
-		return nil, err
+	d.tcp = newTCPTransport(d)
+	if link != nil {
+		t, err := newSCTPTransport(d, link)
+		if err != nil {
+			return nil, err
+		}
+		d.sctp = t
 	}
-	d.sctp = t
 	if d.cfg.IdleTimeout > 0 {
 		d.startIdleSweeps(d.cfg.IdleTimeout)
 	}
 	return d, nil
 }
 
-// Wait returns when no association is left, or with the context's error. Call it between the last
-// Disconnect and Close, so that the associations end gracefully too.
-func (d *Device) Wait(ctx context.Context) error { return d.sctp.Wait(ctx) }
+// Wait returns when no association and no TCP connection is left, or with the context's error. Call
+// it between the last Disconnect and Close, so that the associations end gracefully too.
+func (d *Device) Wait(ctx context.Context) error {
+	if err := d.tcp.wait(ctx); err != nil || d.sctp == nil {
+		return err
+	}
+	return d.sctp.Wait(ctx)
+}
 
-// Close ends every QP and association abortively and closes the link. Disconnect the QPs first for
-// a graceful end. The peers get one ABORT for each association, not a Terminate on each stream (RFC
-// 5043 section 11.3).
+// Close ends every QP, association and TCP connection abortively and closes the link. Disconnect
+// the QPs first for a graceful end. The peers get one ABORT for each association, not a Terminate
+// on each stream (RFC 5043 section 11.3).
 func (d *Device) Close() error {
 	d.closeOnce.Do(func() { close(d.closed) })
+	d.tcp.close()
+	if d.sctp == nil {
+		return nil
+	}
 	return d.sctp.Close()
 }
 
+// newSignal returns a signal that is not set. A goroutine that waits for one may read the link
+// meanwhile.
+func (d *Device) newSignal() signal {
+	if d.sctp == nil {
+		return make(channelSignal, 1)
+	}
+	return d.sctp.newSignal()
+}
+
+// channelSignal is a signal of a Device without a link.
+type channelSignal chan struct{}
+
+func (s channelSignal) C() <-chan struct{} { return s }
+
+func (s channelSignal) Set() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+func (s channelSignal) Brings() {}
+
+func (s channelSignal) Wait(a, b <-chan struct{}) bool {
+	select {
+	case <-s:
+		return true
+	case <-a:
+	case <-b:
+	}
+	return false
+}
+
 // rouse makes goroutines that wait for a signal look at their channels.
-func (d *Device) rouse() { d.sctp.Upper().Rouse() }
+func (d *Device) rouse() {
+	if d.sctp != nil { // else they do
+		d.sctp.Upper().Rouse()
+	}
+}
 
 // journal writes a line about a rare event to the Logger of the transport. The caller holds no
 // connection lock.
 func (d *Device) journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
-	d.sctp.Upper().Journal(level, remote, msg, attrs...)
+	switch {
+	case d.sctp != nil:
+		d.sctp.Upper().Journal(level, remote, msg, attrs...)
+	case d.cfg.Transport.Logger != nil:
+		left, ok := d.logLimiter.Allow(time.Now(), remote.Addr())
+		if !ok {
+			return
+		}
+		if remote.IsValid() {
+			attrs = append(attrs, slog.String("remote", remote.String()))
+		}
+		d.cfg.Transport.Logger.LogAttrs(context.Background(), level, quota.WithLeftOut(msg, left), attrs...)
+	}
 }
 
 // qpsOf returns the QPs of a protection domain.

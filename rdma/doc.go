@@ -1,5 +1,5 @@
-// Package rdma is Remote Direct Memory Access over SCTP for ordinary programs: a software RNIC with
-// an API shaped after verbs.
+// Package rdma is Remote Direct Memory Access over SCTP and TCP for ordinary programs: a software
+// RNIC with an API shaped after verbs.
 //
 //   - In: registered memory ([MR]) and work requests ([QP.PostSend], [QP.PostRecv]).
 //   - Out: work completions, at a [CQ].
@@ -9,10 +9,11 @@
 //
 // # Objects
 //
-// A [Device] runs over one link (package rawio). On it live protection domains ([PD]), registered
-// memory ([MR]), completion queues ([CQ]), shared receive queues ([SRQ]) and queue pairs ([QP]). A
-// QP is one end of an RDMAP stream (RFC 5040) on a DDP stream session (RFC 5041, RFC 5043). QPs to
-// the same peer share an SCTP association.
+// A [Device] runs over one link (package rawio), over TCP, or over both. On it live protection
+// domains ([PD]), registered memory ([MR]), completion queues ([CQ]), shared receive queues ([SRQ])
+// and queue pairs ([QP]). A QP is one end of an RDMAP stream (RFC 5040) on a DDP stream (RFC 5041).
+// QPs to the same peer share an SCTP association (RFC 5043). Over TCP each has a connection of its
+// own (RFC 5044).
 //
 // A server listens and answers requests; a client connects:
 //
@@ -24,6 +25,40 @@
 //
 // Both sides post receives before the session starts. A Send that finds no buffer does not wait: it
 // is an error that ends the stream (RFC 5041 section 7.1).
+//
+// # TCP
+//
+// [QP.Dial] and [Device.ListenOn] take a network by its name: "tcp" is iWARP. Its peers are RDMA
+// adapters that speak it, Linux's siw, and this package. A Device without a link knows TCP alone:
+//
+//	dev, err := rdma.NewDevice(nil, nil)
+//	l, err := dev.ListenOn("tcp", ":5043")     reply, err := qp.Dial(ctx, "tcp", "host:5043", private)
+//
+// One Device serves both, with one table of STags. [QP.ConnectOver] and [Device.RequestOver] take a
+// connection that the program has, such as one of TLS. Differences:
+//
+//   - A QP has a connection of its own. Each costs two goroutines, and 4 KiB to 256 KiB to read into.
+//   - One path, and no placement out of order: TCP keeps back what follows a loss.
+//   - The side that connects sends first (RFC 5044 section 7.1.2). Unless TCPConfig.Plain is set,
+//     Connect negotiates (RFC 6581), and sends an empty message, so that both may send at once.
+//   - QP.Paths is empty, and Device.Transport is nil without a link.
+//
+// # What a completion means over TCP
+//
+// Over SCTP a Send or Write completes when the peer's stack has acknowledged all of it. A TCP
+// socket shows no acknowledgements, so it completes when the system has taken its octets.
+//
+//	A completion of        over SCTP                    over TCP
+//	Send, Immediate Data   the peer's stack has it      the memory is the program's again
+//	Write                  it is in the peer's memory   the memory is the program's again
+//	Read, Atomic           the answer is here           the answer is here
+//	Receive                all before it is in place    all before it is in place
+//	any, by an error       the peer may have some of it the peer may have some of it
+//
+// A connection may still be lost behind a good completion. A program that must know that a Write
+// is in place posts a Read behind it, of no octets if it likes: the answer comes behind what was
+// before. So does an answer of the peer's program. Disconnect waits in either case until the peer
+// has ended too, and returns an error otherwise.
 //
 // # Ordering
 //
@@ -103,6 +138,7 @@
 //   - [llp.RejectedError]: the peer's program rejected the Connect.
 //   - [llp.TerminatedError], [ddpadapt.ErrRestarted] or another error of the session: see "How a session ends" in package ddpadapt.
 //   - the error that the association ended by: see "How an association ends" in package assoc.
+//   - over TCP the error that the connection ended by: see "How a connection ends" in package mpa.
 //   - [llp.ErrInsufficientIRD], [llp.ErrNoRTR]: the ends could not agree on a setup; Connect returns it too.
 //
 // # The operations of RFC 4296

@@ -13,7 +13,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// Listener takes requests for sessions on one SCTP port.
+// Listener takes requests for sessions on one port.
 type Listener struct {
 	dev   *Device
 	lower lowerListener
@@ -27,20 +27,13 @@ type Listener struct {
 	done      chan struct{}
 }
 
-// Listen takes requests on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when
-// the port is taken.
-func (d *Device) Listen(port uint16) (*Listener, error) {
-	l := &Listener{dev: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
+// newListener makes a Listener that nothing hands requests to yet.
+func (d *Device) newListener() *Listener {
+	return &Listener{dev: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
 		places: quota.Semaphore{Max: int64(d.limits.MaxRequests)}}
-	lower, err := d.sctp.listen(l, port)
-	if err != nil {
-		return nil, err
-	}
-	l.lower = lower
-	return l, nil
 }
 
-// Port returns the SCTP port.
+// Port returns the port.
 func (l *Listener) Port() uint16 { return l.lower.Port() }
 
 // Accept returns the next request. It fails with net.ErrClosed after Close and with the context's
@@ -146,7 +139,7 @@ func (r *Request) Setup() (s Setup, ok bool) {
 	return *r.setup, true
 }
 
-// RemoteAddr returns the peer's address and SCTP port.
+// RemoteAddr returns the peer's address and port.
 func (r *Request) RemoteAddr() netip.AddrPort { return r.p.conn.remoteAddr() }
 
 // Accept connects qp to the peer and sends private data along, 512 octets at most. Post receives on
@@ -200,14 +193,17 @@ func (r *Request) abort() {
 
 // Reject refuses the session (RFC 5043 section 6.3); private data says why to the peer's program.
 func (r *Request) Reject(private []byte) error {
-	now := r.p.conn.lock()
-	defer r.p.conn.unlock()
-	return r.countRejection(r.session.reject(now, nil, private))
+	return r.reject(nil, private)
 }
 
-func (r *Request) countRejection(err error) error {
-	if d := r.p.dev; err == nil {
-		d.countStat(&d.stats.Rejected)
+// reject refuses the session, by a setup if the peer negotiates.
+func (r *Request) reject(setup *Setup, private []byte) error {
+	now := r.p.conn.lock()
+	err := r.session.reject(now, setup, private)
+	r.p.conn.unlock()
+	if err == nil {
+		r.p.dev.countStat(&r.p.dev.stats.Rejected)
+		r.p.conn.waitLeft()
 	}
 	return err
 }
@@ -216,7 +212,5 @@ func (r *Request) countRejection(err error) error {
 // acceptable, such as the ORD needed here when the peer's IRD was less. It fails with
 // llp.ErrState for a peer that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
-	now := r.p.conn.lock()
-	defer r.p.conn.unlock()
-	return r.countRejection(r.session.reject(now, &s, private))
+	return r.reject(&s, private)
 }

@@ -338,32 +338,6 @@ func (q *QP) InProcess() int {
 	return q.core.InProcess()
 }
 
-// Connect asks the peer at remote (address and SCTP port) for a session, with private data of at
-// most 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A
-// refusal is a *llp.RejectedError, whatever fails below a *sctp.DialError.
-//
-// When QPConfig asks to negotiate, private data is 508 octets at most. A setup that the ends cannot
-// agree on fails with llp.ErrInsufficientIRD or llp.ErrNoRTR.
-func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
-	if err := checkPrivateData(private, q.wantsNegotiation()); err != nil {
-		return nil, err
-	}
-	if err := q.reserveSession(); err != nil {
-		return nil, err
-	}
-	if err := q.dev.sctp.connect(ctx, q, remote, private); err != nil {
-		q.cancelReservation()
-		return nil, err
-	}
-	select {
-	case <-q.setupDone:
-		return q.acceptData, q.setupErr
-	case <-ctx.Done():
-		q.Close()
-		return nil, ctx.Err()
-	}
-}
-
 // reserveSession makes sure that a QP is connected once.
 func (q *QP) reserveSession() error {
 	q.mu.Lock()
@@ -498,7 +472,7 @@ func (q *QP) State() rdmap.State {
 	return q.core.State()
 }
 
-// RemoteAddr returns the peer's address and SCTP port; it is not valid before Connect or Accept.
+// RemoteAddr returns the peer's address and port; it is not valid before Connect or Accept.
 func (q *QP) RemoteAddr() netip.AddrPort {
 	if p := q.peer.Load(); p != nil {
 		return p.conn.remoteAddr()
@@ -517,12 +491,10 @@ func (q *QP) MULPDU() int {
 	return q.session.MULPDU()
 }
 
-// detachMemory has the association copy what it still needs of memory.
+// detachMemory has the connection copy what it still needs of memory.
 func (q *QP) detachMemory(memory []byte) {
-	for more := true; more; {
-		p := q.lockCore()
-		more = p != nil && q.session.Detach(memory)
-		q.unlockCore(p)
+	if p := q.peer.Load(); p != nil {
+		p.conn.detach(q.session, memory)
 	}
 }
 

@@ -77,6 +77,17 @@ func (s *sctpConn) flushLater() {
 	})
 }
 
+// detach has others served in between: there may be much to copy.
+func (s *sctpConn) detach(of session, within []byte) {
+	for more := true; more; {
+		s.lockConn()
+		more = of.Detach(within)
+		s.unlock()
+	}
+}
+
+func (s *sctpConn) waitLeft() {}
+
 // breakOff ends the association: what has gone wrong with one stream may be wrong with others.
 func (s *sctpConn) breakOff(err *rdmap.InternalError) { s.a.Break(err) }
 
@@ -218,8 +229,8 @@ func (s *sctpConn) handleSessionEvent(ev ddpadapt.Event) {
 	}
 }
 
-// reportAssoc reports the beginning and the end of the association. After a restart the Mux goes on,
-// and counts on.
+// reportAssoc reports the beginning and the end of the association. After a restart the Mux goes
+// on, and counts on.
 func (s *sctpConn) reportAssoc(up bool, err error) {
 	if err == assoc.ErrShutdown {
 		err = nil

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"sync"
 	"weak"
@@ -41,8 +42,21 @@ func newSCTPTransport(d *Device, link rawio.Link) (*sctpTransport, error) {
 	return &sctpTransport{Transport: t, dev: d, peerSlots: make(map[netip.AddrPort]*peerSlot)}, nil
 }
 
-// Transport returns the SCTP transport below, for its statistics.
-func (d *Device) Transport() *sctp.Transport { return d.sctp.Transport }
+// Transport returns the SCTP transport below, for its statistics; nil if the Device has no link.
+func (d *Device) Transport() *sctp.Transport {
+	if d.sctp == nil {
+		return nil
+	}
+	return d.sctp.Transport
+}
+
+// associations are the associations of the Device, as they are now.
+func (d *Device) associations() []*sctp.Snapshot {
+	if d.sctp == nil {
+		return nil
+	}
+	return d.sctp.Snapshot()
+}
 
 // connect asks the peer at remote for a session, and binds q to it.
 func (t *sctpTransport) connect(ctx context.Context, q *QP, remote netip.AddrPort, private []byte) error {
@@ -111,9 +125,24 @@ func (t *sctpTransport) slotFor(remote netip.AddrPort) *peerSlot {
 	return s
 }
 
-// listen takes requests on an SCTP port for l.
-func (t *sctpTransport) listen(l *Listener, port uint16) (lowerListener, error) {
-	return t.Transport.Listen(port, t.config(false, l, nil))
+// listenOn takes requests on a port of an address for l. The host is that of the link.
+func (t *sctpTransport) listenOn(l *Listener, address string) (lowerListener, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if a, err := netip.ParseAddr(host); host != "" && (err != nil || !a.IsUnspecified()) {
+		return nil, &net.AddrError{Err: "an SCTP listener has the addresses of its link", Addr: address}
+	}
+	port, err := net.LookupPort("tcp", service)
+	if err != nil {
+		return nil, err
+	}
+	sl, err := t.Transport.Listen(uint16(port), t.config(false, l, nil))
+	if err != nil {
+		return nil, err
+	}
+	return sl, nil
 }
 
 func (t *sctpTransport) newSignal() signal { return t.Upper().NewSignal() }

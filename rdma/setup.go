@@ -29,6 +29,13 @@ const NotNegotiated = llp.NotNegotiated
 // 10).
 func (q *QP) wantsNegotiation() bool { return q.negotiate || q.peerToPeer }
 
+// negotiates reports whether the setup of the QP is an enhanced one. Over TCP it is by default:
+// programs of others expect it, and the responder may not send first otherwise (RFC 5044 section
+// 7.1.2).
+func (q *QP) negotiates(isTCP bool) bool {
+	return q.wantsNegotiation() || isTCP && !q.dev.cfg.TCP.Plain
+}
+
 func checkPrivateData(private []byte, enhanced bool) error {
 	if len(private) > llp.MaxPrivateData || enhanced && len(private) > llp.MaxEnhancedPrivateData {
 		return llp.ErrPrivateDataTooLong

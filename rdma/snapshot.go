@@ -34,7 +34,7 @@ type RegionSnapshot struct {
 // Snapshot returns what the Device is doing, for people to read. It holds one connection lock at a
 // time, only while it copies. It takes some 0.5 s for 10,000 associations, and for 10,000 QPs.
 func (d *Device) Snapshot() Snapshot {
-	s := Snapshot{Associations: d.sctp.Snapshot()}
+	s := Snapshot{Associations: d.associations()}
 	qps := d.QPs()
 	s.QPs = make([]QPSnapshot, len(qps))
 	var stroll pollpolicy.Throttle

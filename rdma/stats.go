@@ -32,8 +32,18 @@ type Stats struct {
 	HighWaters      uint64 // EventHighWater
 	EventsLost      uint64 // events that found Limits.MaxEvents others waiting for NextEvent
 
+	TCP TCPStats
+
 	// Sessions are the sums over all associations, those that have ended included.
 	Sessions SessionStats
+}
+
+// TCPStats counts TCP connections.
+type TCPStats struct {
+	Connections     uint64 // that have ended, whatever became of them
+	Dropped         uint64 // closed at once, as Limits.MaxRequests others had not asked for anything yet
+	StartupTimeouts uint64 // ended because the peer did not send its start-up frame in time
+	StartupFaults   uint64 // ended because its start-up frame was wrong (RFC 5044 section 8, code 4)
 }
 
 // Faults counts the Terminate Messages sent, by what was wrong.
@@ -68,6 +78,8 @@ type Faults struct {
 
 	LocalCatastrophic  uint64 // the device behind a region failed while a segment was placed
 	RemoteCatastrophic uint64 // an unaligned atomic, or the device failed while it was read
+	CRC                uint64 // over TCP: the CRC of an FPDU (RFC 5044 section 8, code 2)
+	Marker             uint64 // over TCP: a Marker that does not fit (code 3)
 	Setup              uint64 // depths or a Ready to Receive indication that the ends cannot agree on (RFC 6581)
 	Other              uint64
 }
@@ -77,6 +89,10 @@ type Faults struct {
 func (f *Faults) counterFor(t *rdmap.Terminate) *uint64 {
 	var list []*uint64 // by code
 	switch {
+	case t.Layer == rdmap.LayerLLP && t.Code == rdmap.CodeMPACRC:
+		return &f.CRC
+	case t.Layer == rdmap.LayerLLP && t.Code == rdmap.CodeMPAMarker:
+		return &f.Marker
 	case t.Layer == rdmap.LayerLLP:
 		return &f.Setup
 	case t.Layer == rdmap.LayerDDP && ddp.ErrorType(t.EType) == ddp.TypeLocal:

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/counters"
@@ -168,6 +169,22 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		"Sessions.Requests": refuse,
 	}
+	startup := func(say string) func(t *testing.T) *Device {
+		return func(t *testing.T) *Device {
+			x := newTCPLab(t, &Config{Limits: Limits{MaxRequests: 2},
+				TCP: TCPConfig{StartupTimeout: 10 * time.Millisecond}})
+			r := x.dialRaw()
+			if say == "" { // the second is one too many
+				x.dialRaw().ends("a second connection")
+			}
+			must.Do(r.nc.Write([]byte(say)))(t)
+			r.ends("a connection that " + say)
+			must.OK(t, x.b.Wait(ctx(t)))
+			return x.b
+		}
+	}
+	rows["TCP.Connections"], rows["TCP.StartupFaults"] = startup("GET /"), startup("GET /")
+	rows["TCP.StartupTimeouts"], rows["TCP.Dropped"] = startup("MPA ID"), startup("")
 	counters.Each(Stats{}, func(name string, _ uint64) {
 		drive := rows[name]
 		if drive == nil && (strings.HasPrefix(name, "Sessions.") || strings.HasPrefix(name, "Faults.")) {
@@ -210,10 +227,13 @@ func TestEachFaultHasItsCounter(t *testing.T) {
 			}
 		}
 	}
+	for _, code := range []uint8{rdmap.CodeMPACRC, rdmap.CodeMPAMarker, rdmap.CodeMPALost} {
+		seen[f.counterFor(&rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code})] = meaning{}
+	}
 	all := 0
 	counters.Each(f, func(string, uint64) { all++ })
-	// but for LocalCatastrophic and Setup
-	check.That(t, len(seen) == all-2, "%d counters of %d are reached", len(seen), all)
+	// but for LocalCatastrophic
+	check.That(t, len(seen) == all-1, "%d counters of %d are reached", len(seen), all)
 }
 
 // The sums over the sessions go on when an association has ended.

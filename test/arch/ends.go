@@ -50,6 +50,7 @@ var ends = []struct {
 		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]",
 		"Close: net.ErrClosed":       "[net.ErrClosed]",
 		"handleSessionEvent: ev.Err": "[llp.RejectedError]", "handleSessionEvent: nil": "nil",
+		"handleEvents: ev.Err":  "over TCP the error that the connection ended by",
 		"handleTerminated: err": "[llp.TerminatedError]",
 		"handleAccepted: err":   "[llp.ErrNoRTR]", "Accept: err": "[llp.ErrInsufficientIRD]",
 		"applySetup: err": "[llp.ErrInsufficientIRD]",

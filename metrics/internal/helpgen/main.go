@@ -17,7 +17,7 @@ import (
 // statsStructs are the structs, by package folder beside metrics.
 var statsStructs = []struct{ dir, typ string }{
 	{"sctp", "TransportStats"}, {"sctp/endpoint", "Stats"}, {"sctp/assoc", "Counters"},
-	{"rdma", "Stats"}, {"ddpadapt", "Stats"},
+	{"rdma", "Stats"}, {"rdma", "TCPStats"}, {"ddpadapt", "Stats"},
 	{"rawio/raw", "Stats"}, {"rawio/udp", "Stats"}, {"rawio/tun", "Stats"},
 }
 
