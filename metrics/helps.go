@@ -25,6 +25,7 @@ var helps = map[string]string{
 	"sctp.TransportStats.Contradictions": "What the stack has found wrong with itself, in the whole process.",
 	"endpoint.Stats.Malformed":           "Packets shorter than a common header, without a chunk, or port 0.",
 	"endpoint.Stats.BadChecksum":         "Packets with a wrong CRC32c (section 6.8).",
+	"endpoint.Stats.ZeroChecksum":        "Packets taken with checksum zero, as the link detects errors (RFC 9653). They have an association.",
 	"endpoint.Stats.BadAddress":          "Packets from, or to, an address that is not that of one host (section 8.4 rule 1).",
 	"endpoint.Stats.StrayReports":        "ICMP reports about packets of no association.",
 	"endpoint.Stats.InitsMalformed":      "INITs with an Initiate Tag of 0, or too short (section 3.3.2).",

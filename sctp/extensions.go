@@ -25,6 +25,10 @@ type Extensions = assoc.Extensions
 // PartialReliability lets a message be given up after it was sent (RFC 3758).
 const PartialReliability = assoc.PartialReliability
 
+// ZeroChecksum leaves the checksum of packets 0 (RFC 9653). Both ends agree on it over links that say
+// that they detect errors: see rawio.ErrorDetector.
+const ZeroChecksum = assoc.ZeroChecksum
+
 // Errors of messages with a policy.
 var (
 	// ErrNoPartialReliability: SendInfo.Abandon needs a peer that has agreed to it.

@@ -130,7 +130,7 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 	t.memory.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
 		BaseMTU:  rawio.BaseMTUOf(link),
-		Features: rawio.FeaturesOf(link), New: newAssoc,
+		Features: rawio.FeaturesOf(link), ErrorDetection: rawio.ErrorDetectionOf(link), New: newAssoc,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(),
 		AnswerKey: rand.Uint64(),

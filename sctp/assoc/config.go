@@ -219,6 +219,8 @@ type Env struct {
 	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for.
 	// Without rawio.ECNField there is no ECN. With rawio.PointToPoint, RFC 8261 section 6.1 holds.
 	Features rawio.Features
+	// ErrorDetection is rawio.ErrorDetector's: how the link detects errors, if it does.
+	ErrorDetection rawio.ErrorDetection
 	// Own says whether an address is one of this host's now, besides the loopback ones. Nil: none
 	// is known. Such an address is no path to a peer elsewhere.
 	Own func(netip.Addr) bool

@@ -67,7 +67,7 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 
 // Nothing in INIT or INIT ACK says that an extension were there.
 func TestExtensionsAreNotOffered(t *testing.T) {
-	offers := []wire.ParamType{wire.ParamForwardTSN, wire.ParamRandom, wire.ParamChunkList, wire.ParamHMACAlgo,
+	offers := []wire.ParamType{wire.ParamForwardTSN, wire.ParamZeroChecksum, wire.ParamRandom, wire.ParamChunkList, wire.ParamHMACAlgo,
 		wire.ParamSupportedExtensions}
 	check := func(c wire.Chunk) {
 		t.Helper()

@@ -131,6 +131,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		}
 		b = appendECNCapable(b, a.cfg.offersECN(a.env))
 		b = appendExtensions(b, a.cfg.offeredExtensions())
+		b = appendZeroChecksum(b, a.env)
 		if !a.env.isPointToPoint() { // RFC 8261 section 6.1
 			b = appendFamilies(b, a.cfg.knownFamilies(p.Remote.Addr(), s.reachAddr))
 		}
@@ -230,7 +231,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.agreed.outStreams, a.agreed.inStreams = min(a.cfg.outStreams(), o.inStreams), min(a.cfg.InStreams, o.outStreams)
 	a.agreed.peerAdaptation, a.agreed.hasAdaptation = o.adaptation, o.hasAdaptation
 	a.setECN(o.ecn && a.cfg.offersECN(a.env))
-	a.agreed.extensions = o.extensions.agreeOn(a.cfg.offeredExtensions())
+	a.agreed.extensions = o.agreeOn(a.cfg)
 	a.learnPaths(now, in, &o)
 	a.startData(o.rwnd, o.tsn)
 

@@ -88,7 +88,7 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
 		OutStreams: out, InStreams: min(in, of.outStreams),
 		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.offersECN(env),
-		Extensions: of.extensions.agreeOn(cfg.offeredExtensions()),
+		Extensions: of.agreeOn(cfg),
 		Local:      localAddrOf(p).Addr(), NumAddrs: 1,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
@@ -117,6 +117,7 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 	}
 	b = appendECNCapable(b, c.ECN)
 	b = appendExtensions(b, cfg.offeredExtensions())
+	b = appendZeroChecksum(b, env)
 	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.peerFamilies())
 	limit := 0 // asked for only if need be: it may cost a system call, and the next INIT has another source
 	for _, u := range of.unknownParams[:of.numUnknown] {

@@ -3,6 +3,7 @@ package assoc
 import (
 	"net/netip"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -20,11 +21,12 @@ type initParams struct {
 	ecn                   bool
 	offered               Extensions // of this side
 	extensions            announcedExtensions
-	cookieExtensionMS     uint32     // by how many ms the peer wants its cookie to live longer
-	cookie                []byte     // State Cookie of an INIT ACK
-	source                netip.Addr // of the packet
-	usableFamilies        familySet  // what addresses of the peer are of use
-	env                   *Env       // knows this host's
+	errorDetection        rawio.ErrorDetection // by which the peer takes checksum zero
+	cookieExtensionMS     uint32               // by how many ms the peer wants its cookie to live longer
+	cookie                []byte               // State Cookie of an INIT ACK
+	source                netip.Addr           // of the packet
+	usableFamilies        familySet            // what addresses of the peer are of use
+	env                   *Env                 // knows this host's
 	addrs                 [MaxPaths]netip.Addr
 	numAddrs              int       // usable addresses listed, the packet's source not counted
 	ignoredAddrs          int       // usable addresses listed beyond MaxPaths
@@ -107,6 +109,8 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 		o.cookieExtensionMS, err = p.CookieIncrement()
 	case wire.ParamSupportedExtensions:
 		err = o.extensions.read(p)
+	case wire.ParamZeroChecksum:
+		err = o.readZeroChecksum(p)
 	case wire.ParamUnrecognizedParam:
 		// Known, and of no consequence here. Padding is so too, as its type says.
 	default:

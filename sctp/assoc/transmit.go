@@ -146,6 +146,7 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 func (a *Assoc) openPacket(out *TxBatch, tag uint32, local netip.AddrPort, p *path, size int) {
 	out.Begin(a.id.localPort, a.id.peerPort, tag, local, p.Remote, size)
 	out.SetMark(p.mark)
+	out.SetZeroChecksum(a.sendsZeroChecksum())
 }
 
 // addDataPackets adds packets like the last one, with nothing but DATA.

@@ -30,6 +30,8 @@ type Config struct {
 	// Features are those of the link, and New says where an association is to lie: see assoc.Env.
 	Features rawio.Features
 	New      func() *assoc.Assoc
+	// ErrorDetection is how the link detects errors, if it does: see assoc.Env.
+	ErrorDetection rawio.ErrorDetection
 	// Own says whether an address is one of this host's: see assoc.Env.
 	Own func(netip.Addr) bool
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
@@ -100,7 +102,7 @@ type Endpoint struct {
 	env assoc.Env
 	tables
 	setups
-	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
+	malformedPackets, badChecksums, zeroChecksums, strayReports atomic.Uint64 // by Lookup
 }
 
 // tables is the part that finds what there is.
@@ -132,7 +134,7 @@ func New(cfg Config) *Endpoint {
 	return &Endpoint{
 		cfg: cfg,
 		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, BaseMTU: cfg.BaseMTU, Cookies: assoc.NewJar(cfg.Rand),
-			Features: cfg.Features, Own: cfg.Own, New: cfg.New},
+			Features: cfg.Features, ErrorDetection: cfg.ErrorDetection, Own: cfg.Own, New: cfg.New},
 		tables: tables{listeners: make(map[uint16][]*assoc.Config), entries: make(map[*assoc.Assoc]*tableEntry),
 			portUses: make(map[uint16]int)},
 		setups: setups{answerRates: newAnswerRates(&cfg),

@@ -45,10 +45,31 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *LookupState) (a *assoc.Assoc, 
 		e.malformedPackets.Add(1)
 		return nil, false
 	}
+	if e.cfg.ErrorDetection != rawio.NoErrorDetection && pkt.Checksum() == 0 {
+		return e.lookupZeroChecksum(p, pkt, b)
+	}
 	if !b.headerSum.OK(pkt) {
 		e.badChecksums.Add(1)
 		return nil, false
 	}
+	return e.lookupChecked(p, pkt, hash, b)
+}
+
+// lookupZeroChecksum is LookupNext for a packet without a checksum over a link that detects errors.
+// All associations there have announced that they take it (RFC 9653 section 5.3). None is to be sent
+// before one is set up, nor to nobody.
+func (e *Endpoint) lookupZeroChecksum(p *rawio.Packet, pkt wire.Packet, b *LookupState) (a *assoc.Assoc, ok bool) {
+	if a, _ = e.lookupChecked(p, pkt, 0, b); a == nil && !pkt.ChecksumOK() {
+		e.badChecksums.Add(1)
+		return nil, false
+	}
+	e.zeroChecksums.Add(1)
+	return a, true
+}
+
+// lookupChecked is LookupNext for a packet that has come as it was sent.
+func (e *Endpoint) lookupChecked(p *rawio.Packet, pkt wire.Packet, hash uint64, b *LookupState) (a *assoc.Assoc,
+	ok bool) {
 	if isSetup(pkt) {
 		return nil, true // there are limits for them, whomever they concern
 	}

@@ -3,8 +3,11 @@ package endpoint
 // Stats counts what an endpoint does with packets that belong to no association.
 type Stats struct {
 	// Dropped without an answer.
-	Malformed      uint64 // packets shorter than a common header, without a chunk, or port 0
-	BadChecksum    uint64 // packets with a wrong CRC32c (section 6.8)
+	Malformed   uint64 // packets shorter than a common header, without a chunk, or port 0
+	BadChecksum uint64 // packets with a wrong CRC32c (section 6.8)
+	// Packets taken with checksum zero, as the link detects errors (RFC 9653). They have an
+	// association.
+	ZeroChecksum   uint64
 	BadAddress     uint64 // packets from, or to, an address that is not that of one host (section 8.4 rule 1)
 	StrayReports   uint64 // ICMP reports about packets of no association
 	InitsMalformed uint64 // INITs with an Initiate Tag of 0, or too short (section 3.3.2)
@@ -35,6 +38,7 @@ func (e *Endpoint) Stats() Stats {
 	s := e.stats
 	s.Malformed += e.malformedPackets.Load()
 	s.BadChecksum = e.badChecksums.Load()
+	s.ZeroChecksum = e.zeroChecksums.Load()
 	s.StrayReports = e.strayReports.Load()
 	s.AnswersDropped = e.answers.Dropped()
 	return s

@@ -9,6 +9,7 @@ import (
 )
 
 func TestZeroChecksumAcceptable(t *testing.T) {
+	// req 9653-4-1, 9653-4-2
 	b := wire.AppendZeroChecksumAcceptable(nil, wire.ErrorDetectionDTLS)
 	wantOctets(t, b, "80010008 00000001")
 	p := onlyParam(t, b)

@@ -33,6 +33,7 @@ type Batch struct {
 	header        [wire.CommonHeaderLen]byte
 	ecn           uint8
 	mark          Mark
+	zeroChecksum  bool
 	maxPacketLen  int  // octets it may have
 	packetLen     int  // octets it has
 	firstVec      int  // its first piece in vecs
@@ -75,6 +76,7 @@ func (b *Batch) Octets() int { return b.finishedOctets }
 // longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
 	b.local, b.remote, b.maxPacketLen, b.ecn, b.mark = local, remote, size, rawio.NotECT, Mark{}
+	b.zeroChecksum = false
 	wire.AppendHeader(b.header[:0], src, dst, vtag)
 	b.BeginAgain()
 }
@@ -146,10 +148,15 @@ type Mark struct {
 // SetMark sets that of the open packet, which has none to begin with.
 func (b *Batch) SetMark(m Mark) { b.mark = m }
 
+// SetZeroChecksum leaves the checksum of the open packet 0 (RFC 9653).
+func (b *Batch) SetZeroChecksum(is bool) { b.zeroChecksum = is }
+
 // End finishes the open packet: it stores the checksum and adds the packet to Pkts.
 func (b *Batch) End() {
 	vec := b.vecs[b.firstVec:len(b.vecs):len(b.vecs)]
-	wire.PutPacketChecksum(vec)
+	if !b.zeroChecksum { // as the common header has it
+		wire.PutPacketChecksum(vec)
+	}
 	b.finishedOctets += b.packetLen
 	n := len(b.Pkts)
 	if n < cap(b.Pkts) {
