@@ -52,9 +52,9 @@ type Config struct {
 	// for DTLS. Default none.
 	ErrorDetection rawio.ErrorDetection
 
-	// MaxPacket is the longest packet that can be received, in octets. Each packet that waits for
-	// its reader holds so much memory, and so does each link. Default 2048, or MTU or MaxMTU if
-	// that is more.
+	// MaxPacket is the longest packet that can be received, in octets. A link begins with memory for
+	// a packet of 2048 octets, or of MTU or MaxMTU if that is more. It takes more when longer ones
+	// come, of which it loses the first. Default 16384, a record of DTLS.
 	MaxPacket int
 
 	// Queue is how many packets may wait while others are being written, of which there are as many
@@ -62,7 +62,10 @@ type Config struct {
 	Queue int
 }
 
-const defaultMaxMTU = 1400
+const (
+	defaultMaxMTU    = 1400
+	defaultMaxPacket = 16384
+)
 
 func (cfg *Config) validateAndDefault() error {
 	if cfg.MTU == 0 {
@@ -75,7 +78,7 @@ func (cfg *Config) validateAndDefault() error {
 		}
 	}
 	if cfg.MaxPacket == 0 {
-		cfg.MaxPacket = max(smallPacket, cfg.MaxMTU)
+		cfg.MaxPacket = max(defaultMaxPacket, cfg.MaxMTU)
 	}
 	if cfg.Queue == 0 {
 		cfg.Queue = defaultQueue

@@ -337,22 +337,47 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Long and short packets: what is too long to be one, or too short, is dropped, and a short one
-// does not keep the memory of a long one.
+// What is too short to be a packet is dropped, and a short one does not keep the memory of a long
+// one. Buffers grow for longer packets, of which the first is lost, up to MaxPacket.
 func TestLengthsOfPackets(t *testing.T) {
-	a, b := connpipe.New()
-	l := newLink(t, a, &Config{MaxPacket: 8192})
-	for _, n := range []int{11, 0, 9000, 12, 8192} {
-		a.Inject(make([]byte, n))
+	for _, row := range []struct {
+		name    string
+		read    func(c *connpipe.Conn) Carrier
+		dropped uint64
+	}{
+		{"long ones are refused", func(c *connpipe.Conn) Carrier { return c }, 2},
+		{"long ones are cut", func(c *connpipe.Conn) Carrier { return cutting{c} }, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a, b := connpipe.New()
+			l := newLink(t, row.read(a), &Config{MaxPacket: 8000})
+			for _, n := range []int{11, 0, 2049, 12, 4000, 5000, 5000, 9000, 7999, 100} {
+				a.Inject(make([]byte, n))
+			}
+			for _, want := range [][2]int{{12, smallPacket}, {4000, 4096}, {5000, 8192}, {7999, 8192}, {100, smallPacket}} {
+				pkts := make([]rawio.Packet, 1)
+				must.Equal(t, "packets", must.Get(l.ReadBatch(pkts))(t), 1)
+				if n := len(pkts[0].Data); n == 2048 || n == 4096 { // it was cut
+					pkts[0].Release()
+					must.Equal(t, "packets", must.Get(l.ReadBatch(pkts))(t), 1)
+				}
+				check.Equal(t, "octets", len(pkts[0].Data), want[0])
+				check.Equal(t, "octets of memory", len(pkts[0].Buf.B), want[1])
+				pkts[0].Release()
+			}
+			check.Equal(t, "dropped", l.Stats().RxDropped, row.dropped)
+			b.Close()
+		})
 	}
-	for _, want := range [][2]int{{12, smallPacket}, {8192, 8192}} {
-		pkts := make([]rawio.Packet, 1)
-		must.Equal(t, "packets", must.Get(l.ReadBatch(pkts))(t), 1)
-		check.Equal(t, "octets", len(pkts[0].Data), want[0])
-		check.Equal(t, "octets of memory", len(pkts[0].Buf.B), want[1])
-		pkts[0].Release()
+}
+
+// cutting is a connection that cuts packets off for which the buffer is too short, as sockets do.
+type cutting struct{ *connpipe.Conn }
+
+func (c cutting) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == io.ErrShortBuffer {
+		err = nil
 	}
-	check.Equal(t, "dropped", l.Stats().RxDropped, 2)
-	check.Equal(t, "errors", l.Stats().RxErrors, 1)
-	b.Close()
+	return n, err
 }

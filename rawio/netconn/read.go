@@ -48,7 +48,8 @@ func poolOf(size int) *rawio.Pool {
 type packetReader struct {
 	l       *Link
 	batched BatchReader // nil: the Carrier is none
-	pool    *rawio.Pool
+	bufLen  int         // octets of a buffer, up to Config.MaxPacket
+	pool    *rawio.Pool // of these
 	small   *rawio.Pool // where packets go that hold a long buffer for nothing; nil: no buffer is long
 
 	streak      int       // errors in a row
@@ -62,13 +63,28 @@ type packetReader struct {
 func (r *packetReader) init(l *Link) {
 	r.l = l
 	r.batched, _ = l.carrier.(BatchReader)
-	r.pool = poolOf(l.cfg.MaxPacket)
-	if l.cfg.MaxPacket > smallPacket {
-		r.small = poolOf(smallPacket)
-	}
+	r.setBufLen(min(max(smallPacket, l.cfg.MaxMTU), l.cfg.MaxPacket))
 	if r.batched != nil {
 		r.bufs, r.views, r.lens = make([]*rawio.Buf, maxReadBatch), make([][]byte, maxReadBatch),
 			make([]int, maxReadBatch)
+	}
+}
+
+// setBufLen makes buffers for packets of so many octets.
+func (r *packetReader) setBufLen(n int) {
+	r.bufLen, r.pool = n, poolOf(n)
+	if n == r.l.cfg.MaxPacket {
+		r.pool = poolOf(n + 1) // which tells what is longer
+	}
+	if n > smallPacket {
+		r.small = poolOf(smallPacket)
+	}
+}
+
+// growBuffers makes longer buffers, if there may be any. A packet did not fit.
+func (r *packetReader) growBuffers() {
+	if r.bufLen < r.l.cfg.MaxPacket {
+		r.setBufLen(min(2*r.bufLen, r.l.cfg.MaxPacket))
 	}
 }
 
@@ -113,6 +129,9 @@ func (r *packetReader) readOne(pkts []rawio.Packet) (int, error) {
 	if err != nil {
 		n = 0
 	}
+	if n == len(buf.B) && r.bufLen < r.l.cfg.MaxPacket || errors.Is(err, io.ErrShortBuffer) || isTemporary(err) {
+		r.growBuffers() // a socket cuts what is longer, and does not say so
+	}
 	return r.take(pkts, 0, buf, n, err == nil), err
 }
 
@@ -129,6 +148,9 @@ func (r *packetReader) readSeveral(pkts []rawio.Packet) (taken int, err error) {
 		if i < n {
 			k = min(r.lens[i], len(r.bufs[i].B))
 		}
+		if k > 0 && k == len(r.bufs[i].B) {
+			r.growBuffers()
+		}
 		taken += r.take(pkts, taken, r.bufs[i], k, i < n)
 		r.bufs[i], r.views[i] = nil, nil
 	}
@@ -138,7 +160,7 @@ func (r *packetReader) readSeveral(pkts []rawio.Packet) (taken int, err error) {
 // take makes the i-th packet of the first n octets of a buffer, if they can be one. arrived says
 // that they were read.
 func (r *packetReader) take(pkts []rawio.Packet, i int, buf *rawio.Buf, n int, arrived bool) int {
-	if n < commonHeaderLen {
+	if n < commonHeaderLen || n > r.l.cfg.MaxPacket {
 		if arrived {
 			r.l.stats.rxDropped.Add(1)
 		}
@@ -195,8 +217,14 @@ func isPassing(err error) bool {
 			return true
 		}
 	}
+	return isTimeout(err) || isTemporary(err)
+}
+
+// isTemporary says whether an error says so of itself, as that of DTLS about a packet that is too
+// long does.
+func isTemporary(err error) bool {
 	var t interface{ Temporary() bool }
-	return isTimeout(err) || errors.As(err, &t) && t.Temporary()
+	return errors.As(err, &t) && t.Temporary()
 }
 
 func isTimeout(err error) bool {
