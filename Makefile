@@ -79,7 +79,7 @@ fmt: ## format the sources
 	gofmt -w .
 
 tidy: ## bring go.mod and go.sum of each module up to date
-	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
 	@for m in metrics cmd; do (cd $$m && \
 		$(GO) mod edit -replace github.com/rddp-go/rddp=.. -replace github.com/rddp-go/rddp/metrics=../metrics && \
 		GOWORK=off $(GO) mod tidy; status=$$?; \

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/pion/logging v0.2.4
-	github.com/pion/sctp v1.10.3
+	github.com/pion/sctp v1.12.1
 	github.com/quic-go/quic-go v0.65.0
 	github.com/rddp-go/rddp v0.0.0
 	github.com/spf13/pflag v1.0.10
@@ -23,7 +23,7 @@ require (
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
 	github.com/pion/randutil v0.1.0 // indirect
-	github.com/pion/transport/v4 v4.0.2 // indirect
+	github.com/pion/transport/v5 v5.1.4 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/image v0.30.0 // indirect

@@ -186,4 +186,5 @@ originals free5gc github.com/free5gc/sctp@v1.2.0 -test.skip '^TestBindErrorConte
 for name in ishidawataru free5gc; do
 	(cd "$top/compat/$name" && $go test -count=1 .)
 done
+cd "$top" && GOFLAGS=${GOFLAGS% -mod=mod} test/compat/pion.sh "$@"
 echo "compat: all green"

@@ -50,8 +50,25 @@ func Compare(t *testing.T, module, version string, systems ...string) {
 	}
 }
 
-// std imports the standard library.
-var std = importer.ForCompiler(token.NewFileSet(), "source", nil)
+var (
+	// std imports the standard library.
+	std     = importer.ForCompiler(token.NewFileSet(), "source", nil)
+	imports = others{make(map[string]*types.Package)}
+)
+
+// hasUnexported says whether a function has a parameter that other packages cannot name.
+func hasUnexported(f *types.Signature) bool {
+	for v := range f.Params().Variables() {
+		t := v.Type()
+		if p, ok := t.(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		if n, ok := t.(*types.Named); ok && !n.Obj().Exported() && n.Obj().Pkg() != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // load lists what programs see of a package on a system, name by name.
 func load(t *testing.T, dir, path, system string) map[string]string {
@@ -72,22 +89,53 @@ func load(t *testing.T, dir, path, system string) map[string]string {
 		}
 		files = append(files, f)
 	}
-	conf := types.Config{Importer: others{}, IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", ctx.GOARCH),
+	conf := types.Config{Importer: imports, IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", ctx.GOARCH),
 		Error: func(error) {}} // what is missing shows in the comparison; names of other modules are missing
 	pkg, _ := conf.Check(path, fset, files, nil)
 	return face(pkg)
 }
 
-// others imports the standard library, and nothing of other modules: no signature has their names.
-type others struct{}
+// others imports the standard library, and of other modules what the package in the current directory
+// requires itself: signatures have no names but those.
+type others struct{ imported map[string]*types.Package }
 
-func (others) Import(path string) (*types.Package, error) {
+func (o others) Import(path string) (*types.Package, error) {
 	if !strings.Contains(path, ".") {
 		return std.Import(path)
 	}
-	p := types.NewPackage(path, filepath.Base(path))
-	p.MarkComplete()
+	if p := o.imported[path]; p != nil {
+		return p, nil
+	}
+	var p *types.Package
+	if dir, err := exec.Command("go", "list", "-find", "-f", "{{.Dir}}", path).Output(); err == nil {
+		p = o.check(strings.TrimSpace(string(dir)), path)
+	}
+	if p == nil {
+		p = types.NewPackage(path, filepath.Base(path))
+		p.MarkComplete()
+	}
+	o.imported[path] = p
 	return p, nil
+}
+
+// check returns the package in a folder, without the bodies of its functions, nil if there is none.
+func (o others) check(dir, path string) *types.Package {
+	b, err := build.ImportDir(dir, 0)
+	if err != nil {
+		return nil
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range b.GoFiles {
+		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil
+		}
+		files = append(files, f)
+	}
+	conf := types.Config{Importer: o, IgnoreFuncBodies: true, Error: func(error) {}}
+	p, _ := conf.Check(path, fset, files, nil)
+	return p
 }
 
 func face(p *types.Package) map[string]string {
@@ -135,8 +183,20 @@ func signature(t types.Type, q types.Qualifier) string {
 }
 
 // underlying returns the type behind a name. Of a structure it returns the exported fields, and
-// what is between them in memory.
+// what is between them in memory. Of an interface it returns whether other packages can implement
+// it: the methods that they see have lines of their own.
 func underlying(t types.Type, q types.Qualifier) string {
+	if i, ok := t.Underlying().(*types.Interface); ok && i.NumMethods() > 0 {
+		for m := range i.Methods() {
+			if !m.Exported() {
+				return "interface of one package"
+			}
+		}
+		return "interface"
+	}
+	if f, ok := t.Underlying().(*types.Signature); ok && hasUnexported(f) {
+		return "function with a parameter of one package"
+	}
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {
 		return types.TypeString(t.Underlying(), q)

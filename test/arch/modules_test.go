@@ -117,3 +117,12 @@ func TestToolsCanBeInstalled(t *testing.T) {
 		goCommand(t, t.TempDir(), env, "install", "-n", module+tool+"@"+release)
 	}
 }
+
+// What measures us beside pion/sctp uses that, and not the module here that takes its place.
+func TestBenchHasTheOriginal(t *testing.T) {
+	for _, env := range [][]string{nil, {"GOWORK=off"}} {
+		m := strings.TrimSpace(goCommand(t, filepath.Join(root, "bench"), env, "list", "-m", "github.com/pion/sctp"))
+		check.That(t, regexp.MustCompile(`^github\.com/pion/sctp v\d+\.\d+\.\d+$`).MatchString(m), "%v: %q is no version",
+			env, m)
+	}
+}

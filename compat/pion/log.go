@@ -1,0 +1,53 @@
+package sctp
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/pion/logging"
+	stack "github.com/rddp-go/rddp/sctp"
+)
+
+// transportConfig has the stack log where the association does.
+func transportConfig(log logging.LeveledLogger, name string) *stack.TransportConfig {
+	return &stack.TransportConfig{Logger: slog.New(&logHandler{log: log, prefix: "[" + name + "] "})}
+}
+
+// logHandler writes the stack's lines to a logger of pion/logging.
+type logHandler struct {
+	log    logging.LeveledLogger
+	prefix string
+	attrs  string // of WithAttrs
+}
+
+// Enabled leaves the choice to the logger.
+func (h *logHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle writes a line. What is ordinary for the stack is of interest for few here.
+func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString(h.prefix + r.Message + h.attrs)
+	r.Attrs(func(a slog.Attr) bool { b.WriteString(" " + a.String()); return true })
+	switch line := b.String(); {
+	case r.Level >= slog.LevelError:
+		h.log.Warn(line)
+	case r.Level >= slog.LevelWarn:
+		h.log.Info(line)
+	default:
+		h.log.Debug(line)
+	}
+	return nil
+}
+
+// WithAttrs returns a handler whose lines have these as well.
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	c := *h
+	for _, a := range attrs {
+		c.attrs += " " + a.String()
+	}
+	return &c
+}
+
+// WithGroup leaves the names of attributes as they are.
+func (h *logHandler) WithGroup(string) slog.Handler { return h }

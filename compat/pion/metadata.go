@@ -1,0 +1,79 @@
+package sctp
+
+import (
+	"math"
+	"time"
+
+	stack "github.com/rddp-go/rddp/sctp"
+)
+
+// BufferedAmount returns the octets that were written and are not acknowledged.
+func (a *Association) BufferedAmount() int {
+	st := a.conn.Stats()
+	return st.Outstanding + st.Queued
+}
+
+// BytesSent returns the octets of all packets sent.
+func (a *Association) BytesSent() uint64 { return a.conn.Stats().OctetsOut }
+
+// BytesReceived returns the octets of all packets received.
+func (a *Association) BytesReceived() uint64 { return a.conn.Stats().OctetsIn }
+
+// path returns the path to the peer.
+func (a *Association) path() stack.PathStats {
+	if paths := a.conn.Paths(); len(paths) > 0 {
+		return paths[0]
+	}
+	return stack.PathStats{}
+}
+
+// MTU returns the octets of the longest packet.
+func (a *Association) MTU() uint32 { return uint32(a.path().MaxPacket) }
+
+// CWND returns the congestion window, in octets.
+func (a *Association) CWND() uint32 { return uint32(min(a.path().Cwnd, math.MaxUint32)) }
+
+// RWND returns the window that the peer has left, in octets.
+func (a *Association) RWND() uint32 { return uint32(a.conn.Stats().PeerWindow) }
+
+// SRTT returns the smoothed round trip time, in milliseconds.
+func (a *Association) SRTT() float64 { return float64(a.path().SRTT) / float64(time.Millisecond) }
+
+// MaxMessageSize returns the longest message to send, in octets.
+func (a *Association) MaxMessageSize() uint32 { return a.maxMessageSize.Load() }
+
+// SetMaxMessageSize sets the longest message to send, in octets.
+func (a *Association) SetMaxMessageSize(maxMsgSize uint32) { a.maxMessageSize.Store(maxMsgSize) }
+
+// ActiveHeartbeat sends a HEARTBEAT, which measures the round trip time.
+func (a *Association) ActiveHeartbeat() { _ = a.conn.RequestHeartbeat(peer.Addr()) }
+
+// Metadata returns what both sides have agreed on, while the association lives.
+func (a *Association) Metadata() (AssociationMetadata, bool) {
+	if a.hasEnded() {
+		return AssociationMetadata{}, false
+	}
+	var m AssociationMetadata
+	if e := a.conn.Extensions(); e.Has(stack.PartialReliability) {
+		m.PartialReliabilityMode = PartialReliabilityModeForwardTSN
+	}
+	return m, true
+}
+
+// AssociationMetadata is what both sides have agreed on.
+type AssociationMetadata struct {
+	MessageInterleavingEnabled   bool                   `json:"messageInterleavingEnabled"`
+	PartialReliabilityMode       PartialReliabilityMode `json:"partialReliabilityMode"`
+	ZeroChecksumSendingEnabled   bool                   `json:"zeroChecksumSendingEnabled"`
+	ZeroChecksumReceivingEnabled bool                   `json:"zeroChecksumReceivingEnabled"`
+}
+
+// PartialReliabilityMode is by which chunk the peer hears of messages that were given up.
+type PartialReliabilityMode int
+
+// Values of PartialReliabilityMode.
+const (
+	PartialReliabilityModeNone PartialReliabilityMode = iota
+	PartialReliabilityModeForwardTSN
+	PartialReliabilityModeIForwardTSN
+)

