@@ -132,8 +132,13 @@ func (a *Association) watch() {
 	for {
 		ev, err := a.conn.NextEvent(context.Background())
 		switch {
-		case err == nil && ev.Kind == stack.EventSenderDry:
-			a.eachStream((*Stream).noteReleased)
+		case err == nil && ev.Kind == stack.EventSendLow:
+			a.mu.Lock()
+			s := a.streams[ev.Info.Stream]
+			a.mu.Unlock()
+			if s != nil {
+				s.noteLow()
+			}
 		case err == nil && ev.Kind != stack.EventDown:
 		default:
 			a.finish()

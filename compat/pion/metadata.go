@@ -8,10 +8,7 @@ import (
 )
 
 // BufferedAmount returns the octets that were written and are not acknowledged.
-func (a *Association) BufferedAmount() int {
-	st := a.conn.Stats()
-	return st.Outstanding + st.Queued
-}
+func (a *Association) BufferedAmount() int { return a.conn.Unacked() }
 
 // BytesSent returns the octets of all packets sent.
 func (a *Association) BytesSent() uint64 { return a.conn.Stats().OctetsOut }
@@ -53,8 +50,10 @@ func (a *Association) Metadata() (AssociationMetadata, bool) {
 	if a.hasEnded() {
 		return AssociationMetadata{}, false
 	}
-	var m AssociationMetadata
-	if e := a.conn.Extensions(); e.Has(stack.PartialReliability) {
+	e := a.conn.Extensions()
+	zeroChecksum := e.Has(stack.ZeroChecksum)
+	m := AssociationMetadata{ZeroChecksumSendingEnabled: zeroChecksum, ZeroChecksumReceivingEnabled: zeroChecksum}
+	if e.Has(stack.PartialReliability) {
 		m.PartialReliabilityMode = PartialReliabilityModeForwardTSN
 	}
 	return m, true

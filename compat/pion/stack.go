@@ -46,12 +46,15 @@ const unbounded = math.MaxInt32
 // neverGivesUp is how often an association sends again: the connection decides when it is over.
 const neverGivesUp = math.MaxInt32
 
+// maxEvents is how many streams may have little buffered before the program has heard of the first.
+const maxEvents = 1 << 16
+
 // stackConfig is what the stack is to do.
 func stackConfig(s *settings) *stack.Config {
 	cfg := &stack.Config{
 		LocalPort: port, OutStreams: math.MaxUint16, InStreams: math.MaxUint16,
 		AssocMaxRetrans: neverGivesUp, HeartbeatInterval: -1,
-		Events: 16, EventKinds: []stack.EventKind{stack.EventSenderDry},
+		Events: maxEvents, EventKinds: []stack.EventKind{stack.EventSendLow},
 	}
 	cfg.PartialReliability, cfg.NewScheduler = true, s.scheduling.newScheduler
 	if s.MaxReceiveBufferSize > 0 {

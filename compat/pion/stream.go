@@ -24,12 +24,10 @@ type Stream struct {
 	rest     []byte     // guarded by readMu: a message for which a buffer was too short
 	restType PayloadProtocolIdentifier
 
-	mu           sync.Mutex
-	state        StreamState // guarded by mu
-	endErr       error       // guarded by mu: what reads return when nothing is left
-	buffered     uint64      // guarded by mu: see BufferedAmount
-	lowThreshold uint64      // guarded by mu
-	onLow        func()      // guarded by mu
+	mu     sync.Mutex
+	state  StreamState // guarded by mu
+	endErr error       // guarded by mu: what reads return when nothing is left
+	low    lowBuffer   // guarded by mu
 }
 
 // StreamState is how far the end of a stream has come.
@@ -170,12 +168,10 @@ func (s *Stream) WriteSCTP(payload []byte, ppi PayloadProtocolIdentifier) (int, 
 	if len(payload) == 0 {
 		return 0, nil
 	}
-	s.noteWritten(len(payload))
 	n, err := s.stream.WriteMsg(payload, s.sendInfo(ppi))
 	if err == nil {
 		return n, nil
 	}
-	s.noteUnwritten(len(payload))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return 0, context.DeadlineExceeded
