@@ -129,12 +129,12 @@ func TestTrafficAddsEachFigure(t *testing.T) {
 	}
 	sum.addSigned(&one, -1)
 	check.Equal(t, "the same again", sum, before)
-	check.Equal(t, "figures", len(sum.counterFields()), 16)
+	check.Equal(t, "figures", len(sum.counterFields()), 18)
 	s := rdma.AssocStats{}
 	s.PacketsOut, s.PacketsIn, s.DataOut, s.DataIn, s.Retransmits, s.FastRetransmits, s.Timeouts = 1, 2, 3, 4, 5, 6, 7
 	s.DuplicatesIn, s.SacksOut, s.SacksIn, s.PathsSuspected, s.PathsDown = 8, 9, 10, 15, 16
 	want := one
-	want.BatchesOut, want.BatchesIn, want.Refused, want.Dropped = 0, 0, 0, 0
+	want.BatchesOut, want.BatchesIn, want.Refused, want.Dropped, want.FPDUsOut, want.FPDUsIn = 0, 0, 0, 0, 0, 0
 	check.Equal(t, "that of an association", trafficOf(&s), want)
 }
 

@@ -132,7 +132,7 @@ func (o *options) runSelf(ctx context.Context, out io.Writer) error {
 	if !o.portGiven {
 		port = 0 // any free port
 	}
-	l, err := self.Server.Listen(port)
+	l, err := self.Listen(port)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (o *options) runServer(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
-	l, err := dev.Listen(o.port)
+	l, err := o.link.Listen(dev, o.port)
 	if err != nil {
 		return err
 	}

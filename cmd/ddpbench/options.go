@@ -78,7 +78,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) (w *perftestFlags, check func() er
 	fs.StringVar(&o.sweepDir, "sweep", "",
 		"measure in this process how the cost of a packet grows with message size, QPs, associations and "+
 			"regions, and write plots into this `directory`")
-	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`; --self takes a free one unless it is given")
+	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "`port` of SCTP, or of TCP; --self takes a free one unless it is given")
 	fs.Var(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout",
 		"`seconds` to wait for the server to answer")
 	w.addFlags(fs, o)
@@ -101,7 +101,7 @@ func parseArgs(args []string, stdout io.Writer) (*options, error) {
        ddpbench trace FILE [--report out.html]
        ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]
 
-Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.`
+Measures RDMA over SCTP, or TCP. Without HOST it serves, and follows what clients ask for.`
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
@@ -198,6 +198,10 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)
 		}
+	}
+	if o.link.Protocol() == "TCP" {
+		return cli.Usagef("--sweep measures what packets cost, and --link tcp has none of its own: it is one of raw, " +
+			"udp and mem")
 	}
 	if o.duration == 0 {
 		o.duration = defaultSweep

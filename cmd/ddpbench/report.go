@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,10 +60,11 @@ func (r *reporter) printObject(kind string, v map[string]any) {
 func (r *reporter) printStart(e *engine, to netip.AddrPort) {
 	test := e.testTitle()
 	path, _ := e.lanes[0].qp.Path()
+	mtu := cmp.Or(path.MTU, e.lanes[0].qp.MULPDU()) // TCP has no paths
 	if r.asJSON {
 		r.printObject("start", map[string]any{
 			"test": test, "verb": e.verb.String(), "latency": e.isLatency, "bidirectional": e.bidirectional,
-			"link": r.linkName, "mtu": path.MTU,
+			"link": r.linkName, "mtu": mtu,
 			"server": to.String(), "qps": e.qps, "own_associations": e.ownAssociations, "tx_depth": e.depth,
 			"verify": e.verify,
 		})
@@ -74,7 +76,7 @@ func (r *reporter) printStart(e *engine, to netip.AddrPort) {
 	r.printFormat(resultLine)
 	r.printFormat("                    %s Test\n", test)
 	r.printFormat(" Dual-port       : %s\t\tDevice         : %s\n", "OFF", "ddpbench")
-	r.printFormat(" Number of qps   : %d\t\tTransport type : %s\n", e.qps, "SCTP")
+	r.printFormat(" Number of qps   : %d\t\tTransport type : %s\n", e.qps, r.link.Protocol())
 	r.printFormat(" Connection type : %s\t\tUsing SRQ      : %s\n", "RC", "OFF")
 	r.printFormat(" TX depth        : %d\n", e.depth)
 	if e.verb == verbSend {
@@ -83,7 +85,7 @@ func (r *reporter) printStart(e *engine, to netip.AddrPort) {
 	if !e.isLatency {
 		r.printFormat(" CQ Moderation   : %d\n", e.completionInterval())
 	}
-	r.printFormat(" Mtu             : %d[B]\n", path.MTU)
+	r.printFormat(" Mtu             : %d[B]\n", mtu)
 	r.printFormat(" Link type       : %s\n", r.linkName)
 	if e.verb.isPull() {
 		r.printFormat(" Outstand reads  : %d\n", e.readDepth())
@@ -95,7 +97,7 @@ func (r *reporter) printStart(e *engine, to netip.AddrPort) {
 	r.printFormat(resultLine)
 	for _, l := range e.lanes {
 		r.printAddress("local", &l.localTarget, path.Local.Addr())
-		r.printAddress("remote", &l.peerTarget, path.Remote.Addr())
+		r.printAddress("remote", &l.peerTarget, l.qp.RemoteAddr().Addr())
 	}
 	r.printFormat(resultLine)
 	r.printFormat("%s", r.columnHeader())
@@ -113,6 +115,9 @@ func (p *params) testTitle() string {
 }
 
 func (r *reporter) printAddress(side string, t *target, addr netip.Addr) {
+	if !addr.IsValid() {
+		addr = netip.IPv4Unspecified() // over TCP only the system knows its own
+	}
 	if r.verb == verbSend {
 		r.printFormat(" %s address: IP %v QPN 0x%04x\n", side, addr, t.qpn)
 		return
@@ -204,8 +209,12 @@ func (r *reporter) printInterval(size int, s intervalStats, b bandwidth, avg flo
 	case r.gbits:
 		figure, unit = b.avg/gigabitInMiB, "Gb/sec"
 	}
-	r.printFormat(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s\n",
-		s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT, s.pathSuffix())
+	path := ""
+	if s.paths > 0 {
+		path = fmt.Sprintf("  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s", s.retransmits, s.path.Cwnd,
+			s.path.SRTT, s.pathSuffix())
+	}
+	r.printFormat(" %6.2f-%-6.2f sec  %10.2f %s  %d messages%s\n", s.from, s.to, figure, unit, b.iters, path)
 }
 
 // printAllResults prints each result of a latency run, as perftest does. For -H they are sorted,
@@ -262,6 +271,37 @@ func (r *reporter) printSummary(u *usage, bad uint64, last *latencyResult) {
 		r.printFormat(" Latency[usec]   : min %.2f, 50%% %.2f, 99%% %.2f, 99.9%% %.2f, max %.2f\n", last.min,
 			last.typical, last.p99, last.p999, last.max)
 	}
+	if r.link.Protocol() == "TCP" {
+		r.printFormat(" FPDUs           : %d out, %d in\n", u.FPDUsOut, u.FPDUsIn)
+		r.printFormat(" Link            : %s\n", r.linkName)
+	} else {
+		r.printPackets(u)
+	}
+	if u.cpuKnown {
+		ends := "this end"
+		if r.self {
+			ends = "both ends"
+		}
+		r.printFormat(" CPU             : %.3f s user, %.3f s system in %.3f s (%.0f%%), %s\n", u.User, u.System,
+			u.Wall, (u.User+u.System)/u.Wall*100, ends)
+	}
+	if u.Allocs != nil {
+		r.printFormat(" Allocations     : %.2f on the heap for a message\n", *u.Allocs)
+	}
+	if u.Paths != nil {
+		r.printFormat(" Failovers       : %d times a silent path was left, %d paths became inactive\n",
+			u.Suspected, u.Down)
+	}
+	r.printFormat(" Duration        : %.3f s\n", u.Wall)
+	r.printFormat(" Command         : %s\n", r.commandLine())
+	if r.verify {
+		r.printFormat(" Verification    : %d messages with wrong content\n", bad)
+	}
+	r.printFormat(resultLine)
+}
+
+// printPackets prints what SCTP has sent and received.
+func (r *reporter) printPackets(u *usage) {
 	r.printFormat(" Packets         : %d out, %d in; DATA chunks: %d out, %d in\n", u.PacketsOut, u.PacketsIn,
 		u.DataOut, u.DataIn)
 	r.printFormat(" Retransmissions : %d DATA chunks, %d fast recoveries, %d timeouts; %d duplicates in\n",
@@ -277,24 +317,6 @@ func (r *reporter) printSummary(u *usage, bad uint64, last *latencyResult) {
 		r.printFormat(" Path            : %s -> %s %s%s: cwnd %d[B], SRTT %.0f[usec], MTU %d[B]\n", p.Local, p.Remote,
 			p.State, used, p.Cwnd, p.SRTT, p.MTU)
 	}
-	if u.cpuKnown {
-		ends := "this end"
-		if r.self {
-			ends = "both ends"
-		}
-		r.printFormat(" CPU             : %.3f s user, %.3f s system in %.3f s (%.0f%%), %s\n", u.User, u.System,
-			u.Wall, (u.User+u.System)/u.Wall*100, ends)
-	}
-	if u.Allocs != nil {
-		r.printFormat(" Allocations     : %.2f on the heap for a message\n", *u.Allocs)
-	}
-	r.printFormat(" Failovers       : %d times a silent path was left, %d paths became inactive\n", u.Suspected, u.Down)
-	r.printFormat(" Duration        : %.3f s\n", u.Wall)
-	r.printFormat(" Command         : %s\n", r.commandLine())
-	if r.verify {
-		r.printFormat(" Verification    : %d messages with wrong content\n", bad)
-	}
-	r.printFormat(resultLine)
 }
 
 // printServing says that clients may come.
@@ -303,7 +325,7 @@ func (r *reporter) printServing() {
 		r.printObject("serving", map[string]any{"port": r.port, "link": r.linkName})
 		return
 	}
-	r.printFormat("%s SCTP port %d over %s\n", waitingForPeers, r.port, r.linkName)
+	r.printFormat("%s %s port %d over %s\n", waitingForPeers, r.link.Protocol(), r.port, r.linkName)
 }
 
 // printRun prints a line about a run of a client. took is 0 if the run never ended.

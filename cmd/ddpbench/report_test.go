@@ -185,6 +185,7 @@ func TestTrafficIsThatOfTheCounters(t *testing.T) {
 	}
 	got := trafficOf(&a)
 	got.setLinkCounters(&link)
+	got.FPDUsOut, got.FPDUsIn = n+1, n+2 // of TCP, without an association
 	for i, c := range got.counterFields() {
 		check.That(t, *c == uint64(i+1), "counter %d has the value of counter %d", i+1, *c)
 	}

@@ -95,7 +95,7 @@ func (r *sweepRig) registerRegions() (err error) {
 
 // connectQPs makes and connects the QPs.
 func (r *sweepRig) connectQPs(ctx context.Context) error {
-	l, err := r.devices.Server.Listen(0)
+	l, err := r.devices.Listen(0)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,21 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
+// Over TCP each verb is measured too, and the report has nothing of SCTP's.
+func TestVerbsMeasureThemselvesOverTCP(t *testing.T) {
+	for _, args := range []string{"write -n 300 -s 4K -q 3", "read -n 100 -s 100001", "send -n 200 -b", "write --lat -n 200",
+		"write -D 0.3 --interval 0.1"} {
+		out, errs, code := runBench(t, append(strings.Fields(args), "--self", "--link", "tcp", "--verify")...)
+		check.That(t, code == exitOK && errs == "" && !strings.Contains(out, "SCTP") && !strings.Contains(out, "SACK") &&
+			!strings.Contains(out, "cwnd") && strings.Contains(out, "Transport type : TCP") &&
+			strings.Contains(out, " FPDUs           : ") && !strings.Contains(out, "FPDUs           : 0 out") &&
+			strings.Contains(out, "Verification    : 0 messages with wrong content"), "%s: exit %d, %s\n%s", args, code,
+			errs, out)
+	}
+	_, errs, code := runBench(t, "--sweep", t.TempDir(), "--link", "tcp")
+	check.That(t, code == exitError && strings.Contains(errs, "--link tcp has none of its own"), "exit %d, %s", code, errs)
+}
+
 func TestEveryVerbMeasuresItself(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -245,7 +245,7 @@ func (r *clientRun) followClient(ctx context.Context) error {
 }
 
 // watchIdle calls silent when nothing has come from the client for a while, until ctx ends. RDMA
-// Writes show only in the counters of SCTP.
+// Writes show only in the counters of what is below.
 func (e *engine) watchIdle(ctx context.Context, silent func()) {
 	ticker := time.NewTicker(idleTimeout)
 	defer ticker.Stop()
@@ -255,7 +255,8 @@ func (e *engine) watchIdle(ctx context.Context, silent func()) {
 			return
 		case <-ticker.C:
 		}
-		now := e.trafficSoFar().DataIn
+		t := e.trafficSoFar()
+		now := t.DataIn + t.FPDUsIn
 		if now == seen {
 			silent()
 			return

@@ -25,6 +25,8 @@ type traffic struct {
 	Dropped         uint64 `json:"link_dropped"`
 	Suspected       uint64 `json:"paths_suspected"`
 	Down            uint64 `json:"paths_down"`
+	FPDUsOut        uint64 `json:"fpdus_out,omitempty"` // over TCP, where all others are 0
+	FPDUsIn         uint64 `json:"fpdus_in,omitempty"`
 }
 
 // counterFields lists the fields, for arithmetic.
@@ -32,7 +34,7 @@ func (t *traffic) counterFields() []*uint64 {
 	return []*uint64{
 		&t.PacketsOut, &t.PacketsIn, &t.DataOut, &t.DataIn, &t.Retransmits, &t.FastRetransmits, &t.Timeouts,
 		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped, &t.Suspected,
-		&t.Down,
+		&t.Down, &t.FPDUsOut, &t.FPDUsIn,
 	}
 }
 
@@ -166,6 +168,13 @@ func (e *engine) associationQPs() []*rdma.QP {
 }
 
 func (e *engine) trafficSoFar() (t traffic) {
+	if e.dev.Transport() == nil {
+		for _, l := range e.lanes {
+			s, _ := l.qp.StreamStats()
+			t.FPDUsOut, t.FPDUsIn = t.FPDUsOut+s.Out, t.FPDUsIn+s.In
+		}
+		return t
+	}
 	for _, qp := range e.associationQPs() {
 		s, _ := qp.Stats()
 		one := trafficOf(&s)

@@ -1,5 +1,5 @@
-// Ddpping checks that data can be placed into the memory of another host over SCTP, as ping checks
-// that packets arrive.
+// Ddpping checks that data can be placed into the memory of another host over SCTP, or over TCP, as
+// ping checks that packets arrive.
 //
 //	ddpping -l             serve
 //	ddpping HOST           ping a server
@@ -148,7 +148,7 @@ func parseArgs(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	o.metrics.Add(fs)
 	o.link.Add(fs)
-	const about = "Usage: ddpping [flags] HOST | -l | --self | --stat ADDRESS\n\nPings by placing data into the memory of another host over SCTP."
+	const about = "Usage: ddpping [flags] HOST | -l | --self | --stat ADDRESS\n\nPings by placing data into the memory of another host over SCTP, or TCP."
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (o *options) addFlags(fs *pflag.FlagSet, mark *markFlags) (check func() err
 	fs.BytesHexVarP(&o.pattern, "pattern", "p", nil,
 		"fill pings with these 1 to 16 bytes in `hex` (default: bytes that differ from ping to ping)")
 	fs.StringVar(&o.opName, "op", "send", "how data travels: send, write, read or all")
-	fs.Var(cli.Port(&o.port, rdma.DefaultPort), "port", "SCTP `port`")
+	fs.Var(cli.Port(&o.port, rdma.DefaultPort), "port", "`port` of SCTP, or of TCP")
 	return cli.AddRefusedFlags(fs, refusedFlags)
 }
 
@@ -297,7 +297,7 @@ func (o *options) pingSelf(ctx context.Context, out io.Writer) (int, error) {
 		return 0, err
 	}
 	defer self.Close()
-	l, err := self.Server.Listen(o.port)
+	l, err := self.Listen(o.port)
 	if err != nil {
 		return 0, err
 	}
@@ -315,7 +315,7 @@ func (o *options) runServer(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
-	l, err := dev.Listen(o.port)
+	l, err := o.link.Listen(dev, o.port)
 	if err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (o *options) runServer(ctx context.Context, out io.Writer) error {
 	if w := o.link.Warning(); w != "" {
 		fmt.Fprintln(out, "warning: "+w)
 	}
-	fmt.Fprintf(out, "ddpping: serving on SCTP port %d over %s\n", o.port, o.link.Name())
+	fmt.Fprintf(out, "ddpping: serving on %s port %d over %s\n", o.link.Protocol(), o.port, o.link.Name())
 	(&service{dev: dev, out: out, timestamps: o.timestamps, quiet: o.quiet}).acceptClients(ctx, l)
 	return nil
 }

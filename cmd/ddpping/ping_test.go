@@ -37,6 +37,21 @@ func TestSizesFromNothingToMegabytes(t *testing.T) {
 	}
 }
 
+// Over TCP the answers are the same, and nobody speaks of SCTP.
+func TestPingOverTCP(t *testing.T) {
+	for _, flags := range [][]string{{}, {"--no-crc"}, {"--json"}} {
+		code, out, errs := runTool(t.Context(), append([]string{"--self", "--link", "tcp", "--op", "all", "-c", "6",
+			"-i", "0", "-s", "100000", "-v"}, flags...)...)
+		check.That(t, code == exitOK && strings.Contains(out, "TCP on loopback") && !strings.Contains(out, "SCTP") &&
+			(strings.Contains(out, "6 received, 0% packet loss") || strings.Contains(out, `"received":6`)),
+			"%v: exit %d\n%s%s", flags, code, out, errs)
+	}
+	// Nobody listens on port 1 of this host.
+	code, out, errs := runTool(t.Context(), "--link", "tcp", "--port", "1", "-c", "1", "127.0.0.1")
+	check.That(t, code == exitLost && strings.Contains(out, "the host is up but nothing listens there"),
+		"exit %d\n%s%s", code, out, errs)
+}
+
 func TestMistakesAreNamed(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
@@ -51,7 +66,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"ask and ping itself", "--stat asks a tool", []string{"--stat", "127.0.0.1:1", "--self"}},
 		{"unknown flag", "unknown flag", []string{"--nonsense"}},
 		{"unknown operation", "--op fly: it is one of send, write, read, all", []string{"--op", "fly", "a"}},
-		{"unknown link", "--link pigeon: it is one of raw, udp, tun, mem", []string{"--link", "pigeon", "127.0.0.1"}},
+		{"unknown link", "--link pigeon: it is one of raw, udp, tun, tcp, mem", []string{"--link", "pigeon", "127.0.0.1"}},
 		{"mem without --self", "use it with --self", []string{"--link", "mem", "127.0.0.1"}},
 		{"no size", "-s -1: it is a number of bytes", []string{"-s", "-1", "a"}},
 		{"too large a size", "-s 17M: it is a number of bytes, such as 4096, 64K or 1M, from 0 to 16M", []string{"-s", "17M", "a"}},
@@ -73,6 +88,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"a preload", "ping's preload is not offered", []string{"-l", "3", "a"}},
 		{"local is no address", "--local x is not an IP address, and no interface", []string{"--local", "x", "--link", "udp", "127.0.0.1"}},
 		{"an MTU too small", "--mtu 575: it is a whole number, 0 or from 576 to 65535", []string{"--self", "--link", "mem", "--mtu", "575"}},
+		{"an MTU of TCP", "--mtu goes with SCTP", []string{"--mtu", "1500", "--link", "tcp", "127.0.0.1"}},
 		{"tun without an address", "--link tun needs --local", []string{"--link", "tun", "127.0.0.1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -82,8 +82,8 @@ func (r *reporter) printStart(port uint16) {
 			"size": r.size, "op": r.opName, "link": r.linkName})
 		return
 	}
-	fmt.Fprintf(r.out, "DDPPING %s (%s) %d bytes of data by %s over %s, SCTP port %d\n", r.host, r.addr, r.size,
-		r.opName, r.linkName, port)
+	fmt.Fprintf(r.out, "DDPPING %s (%s) %d bytes of data by %s over %s, %s port %d\n", r.host, r.addr, r.size,
+		r.opName, r.linkName, r.link.Protocol(), port)
 }
 
 func (r *reporter) countSent() {

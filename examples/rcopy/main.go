@@ -115,7 +115,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	fs := cli.NewFlags("rcopy")
 	o.flags(fs)
-	const about = "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP."
+	const about = "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP, or TCP."
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (o *options) flags(fs *pflag.FlagSet) {
 	fs.VarP(cli.Seconds(&o.timeout, 30*time.Second, time.Millisecond, 1e6*time.Second), "timeout", "w",
 		"give up when nothing has moved for so many `seconds`")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
-	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`")
+	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "`port` of SCTP, or of TCP")
 	o.link.Add(fs)
 }
 
@@ -197,14 +197,14 @@ func (o *options) serve(ctx context.Context) error {
 		return err
 	}
 	defer dev.Close()
-	l, err := dev.Listen(o.port)
+	l, err := o.link.Listen(dev, o.port)
 	if err != nil {
 		return err
 	}
 	if w := o.link.Warning(); w != "" {
 		o.say("warning: %s", w)
 	}
-	o.say("rcopy: storing into %s from SCTP port %d over %s", o.dir, o.port, o.link.Name())
+	o.say("rcopy: storing into %s from %s port %d over %s", o.dir, o.link.Protocol(), o.port, o.link.Name())
 	s := &server{dev: dev, root: root, maxSize: o.maxSize, patience: o.timeout, disk: newDisk(o.share), say: o.say}
 	s.accept(ctx, l)
 	return nil

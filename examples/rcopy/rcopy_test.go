@@ -43,15 +43,13 @@ type bench struct {
 func newBench(t *testing.T, kind string) *bench {
 	t.Helper()
 	link := cli.LinkFlags{Kind: kind}
-	self := must.Get(link.OpenSelf())(t)
-	sdev := must.Get(rdma.NewDevice(self.Server, nil))(t)
-	cfg := &rdma.Config{}
-	cfg.SCTP.EncapPort = self.EncapPort
+	self := must.Get(link.Devices(nil, nil))(t)
+	sdev := self.Server
 	b := &bench{t: t, dir: t.TempDir(), ended: make(chan struct{}), said: make(chan string, 100)}
-	b.client = must.Get(rdma.NewDevice(self.Client, cfg))(t)
-	l := must.Get(sdev.Listen(rdma.DefaultPort))(t)
+	b.client = self.Client
+	l := must.Get(self.Listen(0))(t)
 	root := must.Get(os.OpenRoot(b.dir))(t)
-	b.addr = netip.AddrPortFrom(self.Addr, rdma.DefaultPort)
+	b.addr = netip.AddrPortFrom(self.Addr, l.Port())
 	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, disk: newDisk(50),
 		say: func(format string, args ...any) {
 			b.said <- fmt.Sprintf(format, args...)
@@ -123,7 +121,7 @@ func (b *bench) checkFiles(want map[string][]byte) {
 }
 
 func TestCopyIsTheFileOctetByOctet(t *testing.T) {
-	for _, kind := range []string{"mem", "udp"} {
+	for _, kind := range []string{"mem", "udp", "tcp"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, kind)
 			want := make(map[string][]byte)

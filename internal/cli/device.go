@@ -14,20 +14,30 @@ type DeviceWatcher interface {
 	Device(name string, d *rdma.Device, l rawio.Link)
 }
 
-// Device opens the link of one end and a device over it, and passes the device to w. cfg and w may
-// be nil.
+// Device opens the link of one end and a device over it, or a device without one for TCP, and
+// passes the device to w. cfg and w may be nil.
 func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w DeviceWatcher) (*rdma.Device, error) {
+	name := "client"
+	if server {
+		name = "server"
+	}
+	if f.isTCP() {
+		if err := f.checkTCP(server); err != nil {
+			return nil, err
+		}
+		return f.newDevice(nil, 0, cfg, w, name)
+	}
 	link, err := f.Open(server)
 	if err != nil {
 		return nil, err
 	}
 	if server { // it answers from where it was called
-		return f.newDevice(link, 0, cfg, w, "server")
+		return f.newDevice(link, 0, cfg, w, name)
 	}
-	return f.newDevice(link, f.EncapPort, cfg, w, "client")
+	return f.newDevice(link, f.EncapPort, cfg, w, name)
 }
 
-// newDevice makes a device over link, or closes link.
+// newDevice makes a device over link, or closes link. nil is none, for TCP.
 func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w DeviceWatcher,
 	name string) (*rdma.Device, error) {
 	var c rdma.Config
@@ -35,6 +45,7 @@ func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w
 		c = *cfg
 	}
 	c.SCTP.EncapPort, c.SCTP.DisablePMTUD, c.SCTP.NewController = encap, f.NoSearch, f.controller.factory
+	c.TCP.NoCRC = f.NoCRC
 	if addrs, _ := f.localAddrs(); len(addrs) > 1 {
 		c.SCTP.LocalAddrs = addrs
 	}
@@ -43,7 +54,9 @@ func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w
 	}
 	d, err := rdma.NewDevice(link, &c)
 	if err != nil {
-		link.Close()
+		if link != nil {
+			link.Close()
+		}
 		return nil, err
 	}
 	if w != nil {
@@ -62,13 +75,21 @@ type Devices struct {
 // Devices opens both ends of a link and a device over each, and passes the devices to w. cfg and w
 // may be nil.
 func (f *LinkFlags) Devices(cfg *rdma.Config, w DeviceWatcher) (*Devices, error) {
-	self, err := f.OpenSelf()
+	self := &SelfLinks{Addr: loopback, Description: "TCP on loopback"}
+	var err error
+	if f.isTCP() {
+		err = f.checkTCP(false)
+	} else {
+		self, err = f.OpenSelf()
+	}
 	if err != nil {
 		return nil, err
 	}
 	d := &Devices{Addr: self.Addr, Description: self.Description}
 	if d.Server, err = f.newDevice(self.Server, 0, cfg, w, "server"); err != nil {
-		self.Client.Close()
+		if self.Client != nil {
+			self.Client.Close()
+		}
 		return nil, err
 	}
 	if d.Client, err = f.newDevice(self.Client, self.EncapPort, cfg, w, "client"); err != nil {

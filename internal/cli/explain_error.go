@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"syscall"
 
 	"github.com/rddp-go/rddp/ddp/llp"
+	"github.com/rddp-go/rddp/mpa"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -44,6 +46,7 @@ func explainError(err error) string {
 		aborted  *assoc.AbortError
 		session  *SessionError
 		local    *assoc.RefusedError
+		frame    *mpa.FrameError
 	)
 	switch {
 	case errors.As(err, &session):
@@ -60,6 +63,8 @@ func explainError(err error) string {
 		return mtu.Error()
 	case errors.Is(err, rawio.ErrPortInUse):
 		return "the SCTP port is in use by another program on this host: stop it or choose another with --port"
+	case errors.Is(err, syscall.EADDRINUSE) && isOfTCP(err):
+		return "the TCP port is in use by another program on this host: stop it or choose another with --port"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return "the UDP port is in use by another program on this host, perhaps another server: take --udp-port " +
 			"9900 here, and --encap-port 9900 for its clients"
@@ -69,6 +74,10 @@ func explainError(err error) string {
 		return adapt.Error() + ": is something else than this tool listening there?"
 	case errors.As(err, &rejected):
 		return "the server refused: " + string(rejected.Private)
+	case errors.Is(err, syscall.ECONNREFUSED) && isOfTCP(err):
+		return "the host is up but nothing listens there: is the server running with the same --link and --port?"
+	case errors.As(err, &frame), errors.Is(err, mpa.ErrClosedEarly):
+		return err.Error() + ": is something else than this tool listening there?"
 	case errors.Is(err, assoc.ErrProtoUnreachable):
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:
@@ -76,9 +85,16 @@ func explainError(err error) string {
 			aborted.Error() + ")"
 	case errors.Is(err, syscall.EHOSTUNREACH):
 		return "no answer: check the address, at which this host or a router finds nobody"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout),
+		errors.Is(err, mpa.ErrStartupTimeout):
 		return "no answer: check the address, that the server runs with the same --link and --port, and " +
 			"firewalls in between"
 	}
 	return err.Error()
+}
+
+// isOfTCP reports whether an error is one of TCP's sockets.
+func isOfTCP(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && strings.HasPrefix(op.Net, "tcp")
 }

@@ -24,7 +24,7 @@ import (
 
 // LinkFlags are the flags that choose a link.
 type LinkFlags struct {
-	Kind       string         // raw, udp, tun or mem
+	Kind       string         // raw, udp, tun, tcp or mem
 	Local      string         // local address or interface, several with commas between them; for tun the stack's own
 	V4, V6     bool           // of this family only
 	Mark       rawio.Mark     // in IP headers
@@ -37,6 +37,7 @@ type LinkFlags struct {
 	Pcap       string         // file for a copy of every packet
 	Poll       time.Duration  // before blocking
 	Shards     int            // queues of incoming packets, 0: one
+	NoCRC      bool           // with tcp, if the peer can do without
 	Trace      Trace          // of associations
 	controller controllerFlag // of what this end sends
 	pcapLink   *pcap.Link     // what writes Pcap
@@ -49,9 +50,10 @@ type LinkFlags struct {
 // Add defines the flags.
 func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Kind, "link", "", "how packets travel: raw (IP protocol 132, needs CAP_NET_RAW), udp (RFC "+
-		"6951), tun (needs CAP_NET_ADMIN), or mem (with --self) (default raw)")
+		"6951), tun (needs CAP_NET_ADMIN), mem (with --self); or tcp, iWARP in place of SCTP (default raw)")
 	fs.StringVar(&f.Local, "local", "", "local `address` or interface, several with commas between them for as "+
-		"many paths; with --link tun the stack's own, which the host must not have")
+		"many paths; with --link tun the stack's own, which the host must not have; with tcp where a server listens")
+	fs.BoolVar(&f.NoCRC, "no-crc", false, "with --link tcp, do without CRCs of MPA if the peer can")
 	fs.Var(Port(&f.UDPPort, 0).OrZero(), "udp-port",
 		"local UDP encapsulation `port` (default 9899 for a server, any for a client)")
 	fs.Var(Port(&f.EncapPort, 0).OrZero(), "encap-port", "the peer's UDP encapsulation `port` (default 9899)")
@@ -131,7 +133,7 @@ func (f *LinkFlags) openLink(server bool) (rawio.Link, error) {
 		}
 		return tun.Open(cfg)
 	}
-	return nil, Usagef("--link %s: it is one of raw, udp, tun, mem", f.Kind)
+	return nil, Usagef("--link %s: it is one of raw, udp, tun, tcp, mem", f.Kind)
 }
 
 func (f *LinkFlags) openRaw(local netip.Addr) (rawio.Link, error) {
@@ -249,7 +251,7 @@ func (f *LinkFlags) openSelf(kind string) (*SelfLinks, error) {
 		return &SelfLinks{Server: a, Client: b, Addr: a.LocalAddrs()[0].Addr(),
 			Description: "memory of this process"}, nil
 	}
-	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
+	return nil, Usagef("--self works with --link raw, udp, tcp or mem, not %s", kind)
 }
 
 // Resolve finds the address of HOST, which is a literal or a name. It takes the family of the

@@ -71,7 +71,7 @@ func TestEachFlagReachesTheLink(t *testing.T) {
 		{"--link udp --pcap " + file, "*pcap.Link at 127.0.0.1 port 9899, 65507 octets, 1 queues", "*pcap.Link at 127.0.0.1 port any, 65507 octets, 1 queues"},
 		{"--link udp --udp-port 4000 --pcap /no/such/file", "open /no/such/file: no such file or directory", ""},
 		{"--local x", "--local x is not an IP address, and no interface of this host", ""},
-		{"--link x", "--link x: it is one of raw, udp, tun, mem", ""},
+		{"--link x", "--link x: it is one of raw, udp, tun, tcp, mem", ""},
 		{"--link mem", "--link mem joins two ends of one process: use it with --self", ""},
 		{"--link tun", "--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end", ""},
 		{"--link tun --local 10.9.0.2 --tun-host x", "--tun-host x is not an address with a prefix length, such as 10.9.0.1/24", ""},
@@ -105,7 +105,7 @@ func TestBothEndsOfEachLink(t *testing.T) {
 		{"--link raw --mtu 1300", "raw sockets on loopback", "*raw.Link at 127.0.0.1 port 0, 1280 octets, 1 queues"},
 		{"--link udp --mtu 1300 --shards 2", "UDP on loopback", "*udp.Link at 127.0.0.1 port any, 1272 octets, 2 queues"},
 		{"--link mem --mtu 1300", "memory of this process", "*mem.Link at 10.0.0.1 port 0, 1280 octets, 1 queues"},
-		{"--link tun", "--self works with --link raw, udp or mem, not tun", ""},
+		{"--link tun", "--self works with --link raw, udp, tcp or mem, not tun", ""},
 	} {
 		testns.New(t).Do(func() error {
 			s, err := parseFlags(t, tt.line).OpenSelf()

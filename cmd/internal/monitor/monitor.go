@@ -158,13 +158,15 @@ func PrintStatus(ctx context.Context, addr string, w io.Writer) error {
 	return err
 }
 
-// Device serves a device and its link under a name.
+// Device serves a device and its link under a name. l may be nil.
 func (m *Metrics) Device(name string, d *rdma.Device, l rawio.Link) {
 	if m.collector == nil {
 		return
 	}
 	m.collector.AddDevice(name, d)
-	m.collector.AddLink(name, l)
+	if l != nil {
+		m.collector.AddLink(name, l)
+	}
 }
 
 // Close stops serving.
