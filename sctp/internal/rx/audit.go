@@ -52,7 +52,7 @@ func (r *Reassembly) auditMessages(lent int) error {
 		mem += messageCost
 		for p := m.headPiece; p != nil; p = p.next {
 			n += len(p.data)
-			mem += p.cost
+			mem += p.cost()
 			if p.bufRef != nil {
 				if loans[p.bufRef]++; loans[p.bufRef] == 1 {
 					mem += len(p.bufRef.buf.B) + bufferRefCost
@@ -124,7 +124,7 @@ func (r *Reassembly) auditMessages(lent int) error {
 		auditWaiting(m)
 	})
 	if r.ext != nil {
-		errs = append(errs, r.auditExtensions(auditWaiting))
+		errs = append(errs, r.auditExtensions(auditWaiting, count))
 	}
 	for id, s := range r.streams.table.All {
 		n, q := waits[wire.StreamID(id)], streamQueue{}
@@ -202,7 +202,7 @@ func (r *Reassembly) auditFree() error {
 			}
 		}
 	}
-	n := r.store.usedMemory - r.store.inline.piece.cost + cached + lists + messages*messageCost + pieces*pieceCost +
+	n := r.store.usedMemory - r.store.inlineCost() + cached + lists + messages*messageCost + pieces*pieceCost +
 		loans*bufferRefCost
 	if r.store.inline.messageUsed {
 		n -= messageCost
@@ -213,7 +213,8 @@ func (r *Reassembly) auditFree() error {
 	if l := r.store.lastRef; l != nil && l.numPieces == 0 {
 		return errors.New("the last buffer was given back")
 	}
-	if s := &r.store; messages != s.numFreeMessages || pieces != s.numFreePieces || loans != s.numFreeRefs ||
+	if s := &r.store; messages != int(s.numFreeMessages) || pieces != int(s.numFreePieces) ||
+		loans != int(s.numFreeRefs) ||
 		cached != s.freeBlockOctets || lists != s.freeListOctets ||
 		kept != r.byLastTSN.numSpare || pages+kept != r.byLastTSN.numPages {
 		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and "+
@@ -248,6 +249,11 @@ type Internals struct {
 // Internals is for tests.
 func (r *Receiver) Internals() Internals {
 	in := Internals{Room: r.reassembly.Window(), Memory: r.reassembly.store.usedMemory, Highest: r.tracker.cumTSN}
+	if r.reassembly.interleaves() {
+		if p, _ := r.reassembly.ext.interleaving.index.highest(r.tracker.cumTSN); p != nil {
+			in.Highest = p.tsn
+		}
+	}
 	if m := r.reassembly.byLastTSN.highestMessage(); m != nil {
 		in.Highest = m.lastTSN
 	}
@@ -257,6 +263,13 @@ func (r *Receiver) Internals() Internals {
 		}
 	}
 	return in
+}
+
+// SetNextMID has the ordered and the unordered messages of a stream begin with a MID, for tests.
+func (r *Receiver) SetNextMID(id wire.StreamID, mid wire.MID) {
+	r.reassembly.ext.interleaving.mids.Use(uint16(id)).ordered = mid
+	r.reassembly.ext.interleaving.mids.Use(uint16(id)).unordered = mid
+	r.SetNextSSN(id, wire.SSN(mid))
 }
 
 // SetNextSSN has a stream begin with an SSN, for tests.

@@ -73,10 +73,17 @@ func (r *Reassembly) deliverDue() {
 		if m == nil {
 			s.isDue = false
 			r.streams.due = r.streams.due[:len(r.streams.due)-1]
+			if r.interleaves() {
+				r.noteTurn(id)
+			}
 			continue
 		}
 		if m.isPlaceholder {
 			r.freePlaceholder(m)
+			continue
+		}
+		if r.interleaves() {
+			r.pushReadyInStream(m)
 			continue
 		}
 		if r.byLastTSN.messageEndingAt(m.lastTSN) == m {
@@ -110,7 +117,11 @@ func (r *Reassembly) Pop() (*Message, bool) {
 		r.deliverDue()
 		m = r.ready.pop()
 	}
-	r.partial.notePopped(m)
+	if r.interleaves() {
+		r.notePoppedInterleaved(m)
+	} else {
+		r.partial.notePopped(m)
+	}
 	return m, true
 }
 

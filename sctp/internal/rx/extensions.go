@@ -7,13 +7,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// extensions is what a Reassembly has beside if the peer may give messages up (RFC 3758). Then what
-// waits in a stream may be delivered before its SSN is next. So it has to be found in order, and
-// lies in trees of its own instead of Reassembly.outOfOrder.
+// extensions is what a Reassembly has beside if the peer may give messages up (RFC 3758), or sends
+// I-DATA (RFC 8260). What waits in a stream may then be delivered before its SSN is next. So it has
+// to be found in order, and lies in trees of its own instead of Reassembly.outOfOrder.
 type extensions struct {
-	mayAbandon bool // see Config.MayAbandon
-	waiting    sparse.Table[orderedQueue]
-	abandoned  uint64 // messages that the peer has given up after some of it had come
+	mayAbandon   bool // see Config.MayAbandon
+	waiting      sparse.Table[orderedQueue]
+	abandoned    uint64        // messages that the peer has given up after some of it had come
+	interleaving *interleaving // nil if the peer sends DATA
 }
 
 // orderedQueue is the messages of a stream that wait for their SSN.
@@ -23,10 +24,25 @@ type orderedQueue struct {
 }
 
 func newExtensions(cfg Config) *extensions {
-	if !cfg.MayAbandon {
+	if !cfg.MayAbandon && !cfg.Interleaved {
 		return nil
 	}
-	return &extensions{mayAbandon: cfg.MayAbandon}
+	x := &extensions{mayAbandon: cfg.MayAbandon}
+	if cfg.Interleaved {
+		x.interleaving = new(interleaving)
+	}
+	return x
+}
+
+// hasOpen says whether messages of I-DATA are in assembly.
+func (x *extensions) hasOpen() bool {
+	return x != nil && x.interleaving != nil && x.interleaving.numOpen > 0
+}
+
+// isAtRest says whether there is nothing in them but what a stream goes on from.
+func (x *extensions) isAtRest() bool {
+	return x == nil || x.abandoned == 0 && (x.interleaving == nil || x.interleaving.numOpen == 0 &&
+		x.interleaving.numPopped == 0)
 }
 
 // mayAbandon says whether the peer may give messages up.
@@ -80,6 +96,11 @@ func (r *Reassembly) takeFirstWaiting(id wire.StreamID, s *streamState, q *strea
 	if q.nextOrder, s.nextSSN = next, wire.SSN(next); w.skipTo.isBefore(next) {
 		w.skipTo = next
 	}
+	if r.interleaves() {
+		if n := r.ext.interleaving.mids.Use(uint16(id)); streamOrder(n.ordered).isBefore(next) {
+			n.ordered = wire.MID(next)
+		}
+	}
 	return m
 }
 
@@ -130,8 +151,11 @@ func (q *streamQueue) skippedOrder(ssn wire.SSN, t, cum wire.TSN) streamOrder {
 	return q.latestOrder
 }
 
-// closeWaiting gives all messages back that wait.
-func (r *Reassembly) closeWaiting() {
+// closeExtensions gives all messages back that wait, or are in assembly.
+func (r *Reassembly) closeExtensions() {
+	if r.interleaves() {
+		r.closeInterleaving()
+	}
 	for _, w := range r.ext.waiting.All {
 		w.tree.forEach(func(m *Message) {
 			if m.isPlaceholder {
@@ -149,5 +173,5 @@ func (x *extensions) memorySize() int {
 	if x == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*x)) + x.waiting.Held()
+	return int(unsafe.Sizeof(*x)) + x.waiting.Held() + x.interleaving.memorySize()
 }

@@ -32,6 +32,9 @@ func (r *Receiver) GiveUpMissing() {
 	if m := g.byLastTSN.endsAtBase; m != nil {
 		g.abandon(m)
 	}
+	if g.interleaves() {
+		g.giveUpOpen()
+	}
 	for id, w := range g.ext.waiting.All {
 		if last := w.tree.last(); last != nil {
 			w.skipTo = last.order + 1
@@ -51,10 +54,7 @@ func (r *Receiver) forwardCumTSN(t wire.TSN) bool {
 	r.ackPolicy.NoteData(false)
 	r.tracker.Forward(t)
 	_ = r.reassembly.Check(r.tracker.Cum()) // with mayAbandon there is no error
-	if r.isShrinking() {
-		r.fitBuffer()
-	}
-	r.demandSackIfWindowGrew()
+	r.noteRoom()
 	return true
 }
 

@@ -2,6 +2,7 @@ package rx
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
@@ -28,7 +29,8 @@ func (r *Receiver) CanIdle() bool {
 	g := &r.reassembly
 	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.streams.numPlaceholders == 0 &&
 		g.partial.message == nil && !g.partial.isBeingPopped() && len(g.streams.due) == 0 &&
-		g.outOfOrder.count == 0 && g.byLastTSN.endsAtBase == nil && g.byLastTSN.baseTSN == r.tracker.Cum() &&
+		g.outOfOrder.count == 0 && g.ext.isAtRest() && g.byLastTSN.endsAtBase == nil &&
+		g.byLastTSN.baseTSN == r.tracker.Cum() &&
 		!r.tracker.HasGaps() && !r.tracker.HasDups() && !r.hadGaps &&
 		!r.ackPolicy.Pending() && r.ackPolicy.sackDueAt == rawio.Never && !r.ackPolicy.hasData && !r.underPressure &&
 		r.cfg.RecvBuffer == r.initialBuffer
@@ -57,6 +59,32 @@ func (r *Receiver) RestoreFrom(from *IdleState) {
 		r.ackPolicy.delayExpired = from.lossBackoff, from.answeredInRow, from.firstAcked, from.delayExpired
 	r.ackPolicy.delayLimit = time.Duration(from.delayLimit)
 	r.fitBuffer()
+}
+
+// IdleExtensions is what an idle Receiver keeps of I-DATA, beside IdleState.
+type IdleExtensions struct{ mids sparse.Table[nextMIDs] }
+
+// IdleExtensions returns it, nil for a peer that sends DATA.
+func (r *Receiver) IdleExtensions() *IdleExtensions {
+	if !r.reassembly.interleaves() {
+		return nil
+	}
+	return &IdleExtensions{r.reassembly.ext.interleaving.mids}
+}
+
+// RestoreExtensions goes on with it, after RestoreFrom.
+func (r *Receiver) RestoreExtensions(x *IdleExtensions) {
+	if x != nil {
+		r.reassembly.ext.interleaving.mids = x.mids
+	}
+}
+
+// Held returns the octets of memory behind it.
+func (x *IdleExtensions) Held() int {
+	if x == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(*x)) + x.mids.Held()
 }
 
 // CumTSN is that of the Receiver.

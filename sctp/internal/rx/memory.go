@@ -1,17 +1,30 @@
 package rx
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// piece is the user data of one DATA chunk.
+// piece is the user data of one DATA or I-DATA chunk.
 type piece struct {
 	prev, next *piece
 	data       []byte
 	bufRef     *bufferRef // of the buffer that data lies in, or nil: data is the store's
-	cost       int        // octets of memory that it uses, without the buffer's
+	// Of I-DATA, while it may be dropped for want of room, and its number in the message.
+	owner *Message
+	tsn   wire.TSN
+	fsn   wire.FSN
+}
+
+// cost is the octets of memory that p uses, without the buffer's.
+func (p *piece) cost() int {
+	if p.bufRef != nil {
+		return pieceCost
+	}
+	return cap(p.data) + pieceCost
 }
 
 // bufferRef is the store's one reference to a packet buffer, for all pieces whose data lie there.
@@ -46,20 +59,20 @@ const (
 // memoryStore hands out messages, pieces, and the blocks that short user data is copied to. It
 // takes them back, keeps some for reuse, and counts what is in use.
 type memoryStore struct {
-	freeMessages    *Message
-	numFreeMessages int
+	freeMessages *Message
 	// Free pieces, the last dropped first, each with the block of its data: the next data are
 	// usually as long.
 	freePieces      *piece
-	numFreePieces   int
 	freeRefs        *bufferRef
-	numFreeRefs     int
+	numFreeMessages int32
+	numFreePieces   int32
+	numFreeRefs     int32
+	maxSpares       int32                                      // of each, see minSpares
 	lastRef         *bufferRef                                 // of the last piece's buffer, while that has pieces
 	freeBlocks      *[maxBlockBits + 1 - minBlockBits][][]byte // free blocks without a piece, by length, or nil
 	freeBlockOctets int                                        // octets in free blocks
 	freeListOctets  int                                        // octets of the lists of them
 	dataLimit       int                                        // of user data
-	maxSpares       int                                        // see minSpares
 	usedMemory      int                                        // memory in use: pieces, messages and buffer references
 	inline          inlineMemory
 }
@@ -74,7 +87,7 @@ type inlineMemory struct {
 }
 
 func (s *memoryStore) setLimit(limit int) {
-	s.dataLimit, s.maxSpares = limit, max(minSpares, limit/octetsPerSpare)
+	s.dataLimit, s.maxSpares = limit, int32(min(max(minSpares, limit/octetsPerSpare), math.MaxInt32))
 }
 
 // keepData returns a piece with the octets of data, which lies in buf. Data stays there, or is
@@ -94,27 +107,35 @@ func (s *memoryStore) keepData(data []byte, buf *rawio.Buf) *piece {
 	own := p.data
 	if l != nil {
 		l.numPieces++
-		*p = piece{data: data, bufRef: l, cost: pieceCost}
+		*p = piece{data: data, bufRef: l}
 	} else {
 		var b []byte
 		b, own = s.takeBlock(len(data), own)
 		copy(b, data)
-		*p = piece{data: b, cost: cap(b) + pieceCost}
+		*p = piece{data: b}
 	}
 	if own != nil {
 		s.putBlock(own)
 	}
-	s.usedMemory += p.cost
+	s.usedMemory += p.cost()
 	return p
 }
 
 // keepInline copies data to the room inside the store.
 func (s *memoryStore) keepInline(data []byte) *piece {
 	p, n := &s.inline.piece, copy(s.inline.room[:], data)
-	*p = piece{data: s.inline.room[:n:n], cost: 1<<blockBits(n) + pieceCost}
+	*p = piece{data: s.inline.room[: n : 1<<blockBits(n)]}
 	s.inline.pieceUsed = true
-	s.usedMemory += p.cost
+	s.usedMemory += p.cost()
 	return p
+}
+
+// inlineCost is the cost of the piece inside the store, if there is one.
+func (s *memoryStore) inlineCost() int {
+	if !s.inline.pieceUsed {
+		return 0
+	}
+	return s.inline.piece.cost()
 }
 
 // refBuffer returns the reference to buf, or nil when data is to be copied. A reference pays if
@@ -162,8 +183,8 @@ func (s *memoryStore) unrefBuffer(l *bufferRef) {
 
 // memorySize returns the octets of memory that the store keeps elsewhere, in use or not.
 func (s *memoryStore) memorySize() int {
-	n := s.usedMemory - s.inline.piece.cost + s.freeBlockOctets + s.freeListOctets + s.numFreeMessages*messageCost +
-		s.numFreePieces*pieceCost + s.numFreeRefs*bufferRefCost
+	n := s.usedMemory - s.inlineCost() + s.freeBlockOctets + s.freeListOctets +
+		int(s.numFreeMessages)*messageCost + int(s.numFreePieces)*pieceCost + int(s.numFreeRefs)*bufferRefCost
 	if s.inline.messageUsed {
 		n -= messageCost
 	}
@@ -206,7 +227,7 @@ func (s *memoryStore) putBlock(b []byte) {
 
 // dropPiece takes a piece back.
 func (s *memoryStore) dropPiece(p *piece) {
-	s.usedMemory -= p.cost
+	s.usedMemory -= p.cost()
 	if p == &s.inline.piece {
 		*p, s.inline.pieceUsed = piece{}, false
 		return

@@ -8,7 +8,7 @@ import (
 // returns it, it is complete; inside the package it may be in assembly.
 type Message struct {
 	Stream    wire.StreamID
-	SSN       wire.SSN // meaningless when Unordered
+	SSN       wire.SSN // meaningless when Unordered; of I-DATA the low half of the MID
 	PPID      uint32
 	Unordered bool
 	// More says that the message goes on in the next Message. Cut marks the end of a message whose
@@ -18,14 +18,17 @@ type Message struct {
 
 	hasBegin, hasEnd bool  // it has its first, its last fragment
 	isPlaceholder    bool  // it stands for one that was placed, see MarkDelivered
+	mayDrop          bool  // of I-DATA: it is not delivered, and loses chunks for want of room
 	level            uint8 // in an orderTree
 
 	// Size is the octets of user data here, Offset those of the message in earlier pieces.
 	Size, Offset int
 
 	firstTSN, lastTSN    wire.TSN    // its chunks so far
-	order                streamOrder // while it waits for its SSN
+	order                streamOrder // while it waits for its SSN; the MID of I-DATA
+	nextFSN              wire.FSN    // of I-DATA: of the fragment behind its pieces
 	headPiece, tailPiece *piece
+	fragments            orderTree   // of I-DATA: those beyond a gap, see fragments.go
 	children             [2]*Message // in the tree of those that wait for their SSN
 	next                 *Message    // in the list of what is ready, or of what is free
 
@@ -36,6 +39,9 @@ type Message struct {
 
 // TSN returns the TSN of its first chunk so far.
 func (m *Message) TSN() wire.TSN { return m.firstTSN }
+
+// MID returns the Message Identifier of a message that came in I-DATA.
+func (m *Message) MID() wire.MID { return wire.MID(m.order) }
 
 // CopyTo copies user data from offset off on into dst. It returns the number of octets, 0 at the
 // end.

@@ -37,6 +37,21 @@ func (t *orderTree) find(o, base streamOrder) *Message {
 	return m
 }
 
+// floor returns the message with the highest order up to o, or nil.
+func (t *orderTree) floor(o, base streamOrder) (found *Message) {
+	for m := t.root; m != nil; {
+		if m.order == o {
+			return m
+		}
+		side := sideOf(o, m.order, base)
+		if side == after {
+			found = m
+		}
+		m = m.children[side]
+	}
+	return found
+}
+
 // first returns the message with the lowest order, or nil.
 func (t *orderTree) first() *Message { return t.outermost(before) }
 

@@ -79,6 +79,9 @@ func (r *Reassembly) isPartialDue(octets, room, point int) bool {
 // CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for
 // its end becomes ready.
 func (r *Reassembly) CutOff() {
+	if r.interleaves() {
+		r.cutOffInterleaved()
+	}
 	if r.partial.message == nil {
 		return
 	}
@@ -98,6 +101,7 @@ func (r *Reassembly) pushCutOff(of *Message) {
 // copyHeader makes p a part of the same message as m.
 func (p *Message) copyHeader(m *Message) {
 	p.Stream, p.SSN, p.PPID, p.Unordered, p.Offset = m.Stream, m.SSN, m.PPID, m.Unordered, m.Offset
+	p.order = m.order // the MID
 }
 
 // pushReady delivers a whole message, or the last piece of one. While another message is delivered

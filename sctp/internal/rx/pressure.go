@@ -37,6 +37,9 @@ func (r *Receiver) Trim() {
 		}
 		r.readRate = readRate{}
 		r.tracker.aboveCum = tsnset.Set{}
+		if g.interleaves() {
+			g.ext.interleaving.index = pieceIndex{}
+		}
 		if r.tracker.HasDups() {
 			r.tracker.gaps = nil
 		} else {
@@ -64,6 +67,9 @@ func (r *Reassembly) freeSpares() {
 		if r.ext != nil {
 			r.ext.waiting = sparse.Table[orderedQueue]{}
 		}
+	}
+	if r.interleaves() {
+		r.ext.interleaving.freeSpares()
 	}
 	r.byLastTSN.numPages -= r.byLastTSN.numSpare
 	r.byLastTSN.sparePages, r.byLastTSN.numSpare = nil, 0

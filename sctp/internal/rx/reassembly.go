@@ -53,11 +53,11 @@ type Reassembly struct {
 	streams    streamStates
 	maxMessage int
 	inStreams  int
+	ext        *extensions // nil without any
 	partial    partialDelivery
 	store      memoryStore
 	byLastTSN  lastTSNIndex
 	outOfOrder outOfOrderMessages
-	ext        *extensions // nil without any
 }
 
 // initBuffer makes an empty Reassembly ready for what begins with TSN initial. The receive buffer
@@ -235,6 +235,9 @@ func (r *Reassembly) joinFragment(d wire.Data, buf *rawio.Buf, prev, next *Messa
 // Evict drops the chunk with the highest TSN held for reordering, if that is above t. It returns
 // its TSN (section 6.2).
 func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
+	if r.interleaves() {
+		return r.evictFragment(t)
+	}
 	m := r.byLastTSN.highestMessage()
 	if m == nil || !t.Less(m.lastTSN) {
 		return 0, false
@@ -274,6 +277,9 @@ func (r *Reassembly) Check(cum wire.TSN) error {
 
 func (r *Reassembly) checkAssembly(cum wire.TSN) error {
 	if r.byLastTSN.isEmpty() {
+		if r.interleaves() {
+			r.ext.interleaving.index.advance(r.byLastTSN.baseTSN, cum)
+		}
 		r.byLastTSN.baseTSN = cum
 		return nil
 	}
@@ -295,11 +301,18 @@ func (m *Message) canNeverBeWhole(cum wire.TSN) bool {
 // Restart is Close, for a peer that begins anew with that many streams. What the upper layer has
 // yet to release still counts. A message of which it has only pieces ends.
 func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
+	var popped []*Message
+	if r.interleaves() {
+		popped = r.poppedInterleaved()
+	}
 	r.Close()
 	r.byLastTSN.baseTSN = initial - 1
 	r.inStreams = inStreams
 	if r.partial.isBeingPopped() {
 		r.pushCutOff(r.partial.popped)
+	}
+	for _, m := range popped {
+		r.pushCutOff(m)
 	}
 }
 
@@ -322,7 +335,7 @@ func (r *Reassembly) Close() {
 		}
 	}
 	if r.ext != nil {
-		r.closeWaiting()
+		r.closeExtensions()
 	}
 	r.byLastTSN, r.outOfOrder, r.streams, r.partial.message = lastTSNIndex{}, outOfOrderMessages{}, streamStates{}, nil
 	r.freeSpares()

@@ -21,6 +21,7 @@ type Config struct {
 	// The peer may give messages up, and say so by FORWARD TSN (RFC 3758). Then a message without its
 	// end is no violation where the next begins.
 	MayAbandon    bool
+	Interleaved   bool // the peer sends I-DATA (RFC 8260)
 	SackDelay     time.Duration
 	LoneSackDelay time.Duration // SackDelay where no DATA is expected to carry the SACK; 0: the same
 	StrictRFC     bool          // a SACK is delayed also where no DATA comes to carry it
@@ -95,7 +96,11 @@ func (r *Receiver) resetState(cfg Config) {
 // closed it takes a chunk only below the highest TSN received, in place of the highest held for
 // reordering. With too many placed messages ahead of their SSN it takes no further one.
 func (r *Receiver) Admit(d wire.Data) Admission {
-	t := d.TSN()
+	return r.admit(d.TSN(), r.reassembly.isBlockedByMissingSSN(d))
+}
+
+// admit is Admit by the TSN alone. isBlocked says that a chunk would wait behind too many others.
+func (r *Receiver) admit(t wire.TSN, isBlocked bool) Admission {
 	switch r.tracker.Check(t) {
 	case SeenBefore:
 		r.tracker.NoteDuplicate(t)
@@ -107,7 +112,7 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 		r.ackPolicy.NoteData(true)
 		return Dropped
 	}
-	if r.underPressure && !(r.tracker.HasGaps() && t == r.tracker.Cum()+1) || r.reassembly.isBlockedByMissingSSN(d) {
+	if r.underPressure && !(r.tracker.HasGaps() && t == r.tracker.Cum()+1) || isBlocked {
 		r.ackPolicy.NoteData(true)
 		return Dropped
 	}
@@ -170,6 +175,10 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 	r.hadGaps = gaps
 	if err := r.reassembly.Check(r.tracker.Cum()); err != nil {
 		return err
+	}
+	if r.reassembly.interleaves() {
+		r.reassembly.deliverPartialInterleaved(r.reservedWindow(), r.cfg.PartialPoint)
+		return nil
 	}
 	return r.reassembly.deliverPartial(r.tracker.Cum(), r.reservedWindow(), r.cfg.PartialPoint)
 }
@@ -236,7 +245,7 @@ func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 // an SSN is missing. A TSN that the peer has given up counts as received.
 func (r *Receiver) HasMissing() bool {
 	g := &r.reassembly
-	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil ||
+	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.ext.hasOpen() ||
 		g.outOfOrder.count > g.streams.numPlaceholders && len(g.streams.due) == 0
 }
 
@@ -288,13 +297,14 @@ func (r *Receiver) Receive() (*Message, bool) { return r.reassembly.Pop() }
 func (r *Receiver) Release(m *Message) {
 	r.readRate.read += m.Size
 	r.reassembly.Release(m)
+	r.noteRoom()
+}
+
+// noteRoom notes that less may be held than before.
+func (r *Receiver) noteRoom() {
 	if r.isShrinking() {
 		r.fitBuffer()
 	}
-	r.demandSackIfWindowGrew()
-}
-
-func (r *Receiver) demandSackIfWindowGrew() {
 	if r.Window()-r.advertisedWindow >= r.cfg.RecvBuffer/4 {
 		r.ackPolicy.Demand()
 	}

@@ -184,7 +184,7 @@ func TestBlocksOfEachLengthAreKept(t *testing.T) {
 		{[]int{129, 700, 257}, 2*256 + 512 + 1024, 3 * listCost, 3},
 	} {
 		come(tt.octets...)
-		check.That(t, s.freeBlockOctets == tt.cached && s.freeListOctets == tt.lists && s.numFreePieces == tt.pieces,
+		check.That(t, s.freeBlockOctets == tt.cached && s.freeListOctets == tt.lists && int(s.numFreePieces) == tt.pieces,
 			"after %v: %d octets in blocks, %d of lists, %d pieces", tt.octets, s.freeBlockOctets, s.freeListOctets,
 			s.numFreePieces)
 	}
@@ -200,7 +200,7 @@ func TestSpareMemoryIsBounded(t *testing.T) {
 		}
 		drainText(r)
 		s := &r.reassembly.store
-		check.That(t, r.reassembly.store.numFreeMessages == spare && s.numFreePieces == spare &&
+		check.That(t, int(s.numFreeMessages) == spare && int(s.numFreePieces) == spare &&
 			s.freeBlockOctets == min(2*limit,
 				309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.store.numFreeMessages,
 			s.numFreePieces,

@@ -16,7 +16,7 @@ import (
 // peerMessage is a message of the peer.
 type peerMessage struct {
 	stream    wire.StreamID
-	unordered bool
+	unordered bool     // of I-DATA these have numbers too
 	number    int      // among those of its stream that are ordered, or unordered, as this one
 	parts     [][]byte // its fragments
 	tsns      []wire.TSN
@@ -25,6 +25,8 @@ type peerMessage struct {
 
 // peerChunk is what the peer has sent with a TSN.
 type peerChunk struct{ message, part int }
+
+const firstMID = wire.MID(1<<32 - 3) // MIDs wrap
 
 // noPart stands for the fragments that a message lacked when the peer gave it up.
 const noPart = -1
@@ -37,15 +39,23 @@ type forwardChunk struct {
 }
 
 type forwardSkip struct {
-	stream wire.StreamID
-	number int // of the message
+	stream    wire.StreamID
+	unordered bool
+	number    int // of the message
+}
+
+// partialRead is the message that is read in pieces.
+type partialRead struct {
+	octets  []byte
+	message int // or -1
 }
 
 // run is fragments of a message in a row that the receiver holds.
 type run struct{ message, from, to int }
 
-// extensionModel is a peer that gives messages up, over a network that loses, doubles and reorders,
-// and a reader. Beside them is a receiver that does in the plainest way what RFC 3758 says.
+// extensionModel is a peer that gives messages up, or interleaves them, over a network that loses,
+// doubles and reorders, and a reader. Beside them is a receiver that does in the plainest way what
+// RFC 3758 and RFC 8260 say.
 type extensionModel struct {
 	t        *testing.T
 	input    fuzzinput.Script
@@ -53,11 +63,13 @@ type extensionModel struct {
 	receiver *rx.Receiver
 	limit    int
 
+	interleaves bool // the peer sends I-DATA
+
 	// The peer.
 	messages   []*peerMessage
-	chunks     []peerChunk // by TSN
-	sending    int         // the message that lacks chunks, or -1
-	numbers    [fuzzStreams]int
+	chunks     []peerChunk      // by TSN
+	sending    [fuzzStreams]int // the message of each stream that lacks chunks, or -1
+	numbers    [2][fuzzStreams]int
 	cumAck     wire.TSN
 	gapAcked   map[wire.TSN]bool
 	rwnd       int
@@ -68,17 +80,16 @@ type extensionModel struct {
 
 	// The plain receiver.
 	cum       wire.TSN
-	received  map[wire.TSN]bool // beyond cum
-	held      map[int]map[int]bool
-	next      [fuzzStreams]int
+	received  map[wire.TSN]bool    // beyond cum
+	held      map[int]map[int]bool // fragments of messages in assembly; true: they may be dropped
+	next      [2][fuzzStreams]int  // ordered, and unordered, messages before it are delivered or given up
 	waiting   [fuzzStreams][]int
 	ready     [fuzzStreams][2][]int // messages to be read, ordered and unordered
 	done      map[int]bool          // delivered
 	dropped   map[int]bool          // given up after something of it had come
 	evicted   uint64
 	gone      uint64
-	pieces    []byte // of the message that is read in pieces
-	pieceOf   int
+	partials  [fuzzStreams]partialRead // of each stream; with DATA the first is that of all
 	now       rawio.Time
 	sackIsDue bool
 	hasEnded  bool // the association has
@@ -86,17 +97,22 @@ type extensionModel struct {
 
 // PlayExtensions runs a script against a receiving half whose peer may give messages up.
 func PlayExtensions(t *testing.T, in []byte, told *strings.Builder) {
-	z := &extensionModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 20000, 4000}[in[0]%3], sending: -1,
-		fillsRest: in[0]&4 != 0, gapAcked: map[wire.TSN]bool{}, maxSkips: int(in[0]>>3&3)*3 + 1, received: map[wire.TSN]bool{},
-		held: map[int]map[int]bool{}, done: map[int]bool{}, dropped: map[int]bool{}, pieceOf: -1}
+	z := &extensionModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 20000, 4000}[in[0]%3],
+		interleaves: in[0]&0x80 != 0, fillsRest: in[0]&0x84 != 0, gapAcked: map[wire.TSN]bool{}, maxSkips: int(in[0]>>3&3)*3 + 1, received: map[wire.TSN]bool{},
+		held: map[int]map[int]bool{}, done: map[int]bool{}, dropped: map[int]bool{}}
 	cfg := rx.Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams,
-		SackDelay: fuzzDelay, MayAbandon: true}
+		SackDelay: fuzzDelay, MayAbandon: true, Interleaved: z.interleaves}
 	if in[0]&0x40 != 0 {
 		cfg.PartialPoint = 500
 	}
 	z.cum, z.cumAck, z.receiver, z.rwnd = firstTSN-1, firstTSN-1, rx.NewReceiver(cfg), z.limit
-	for i := range z.numbers {
-		z.receiver.SetNextSSN(wire.StreamID(i), firstSSN)
+	for i := range z.sending {
+		z.sending[i], z.partials[i].message = -1, -1
+		if z.interleaves {
+			z.receiver.SetNextMID(wire.StreamID(i), firstMID)
+		} else {
+			z.receiver.SetNextSSN(wire.StreamID(i), firstSSN)
+		}
 	}
 	for len(z.input) > 0 {
 		z.runStep(z.input.Next())
@@ -170,34 +186,53 @@ func (z *extensionModel) sendChunks(n int) {
 		if len(z.chunks) > 600 {
 			return
 		}
-		if z.sending < 0 {
+		at := z.sendingSlot(z.input.Next())
+		if z.sending[at] < 0 {
 			b, cut := z.input.Next(), z.input.Next()
 			m := &peerMessage{stream: wire.StreamID(b % fuzzStreams), unordered: b&0x18 == 0x18}
-			if !m.unordered {
-				m.number = z.numbers[m.stream]
-				z.numbers[m.stream]++
+			if z.interleaves {
+				m.stream = wire.StreamID(at)
 			}
+			m.number = z.numbers[kindOf(m)][m.stream]
+			z.numbers[kindOf(m)][m.stream]++
 			for i := range cut%5 + 1 {
 				m.parts = append(m.parts, bytes.Repeat([]byte{byte(len(z.messages)), byte(i)}, []int{1, 40, 120, 400}[cut>>6]))
 			}
-			z.sending = len(z.messages)
+			z.sending[at] = len(z.messages)
 			z.messages = append(z.messages, m)
 		}
-		if !z.sendPart() {
+		if !z.sendPart(at) {
 			return
 		}
 	}
 }
 
+// sendingSlot is the place in sending of a stream. With DATA one message is finished before the next
+// of any stream.
+func (z *extensionModel) sendingSlot(stream int) int {
+	if z.interleaves {
+		return stream % fuzzStreams
+	}
+	return 0
+}
+
+// kindOf is 1 for unordered messages.
+func kindOf(m *peerMessage) int {
+	if m.unordered {
+		return 1
+	}
+	return 0
+}
+
 // sendPart sends the next fragment, if the window allows that (RFC 9260 section 6.1, A).
-func (z *extensionModel) sendPart() bool {
-	m := z.messages[z.sending]
+func (z *extensionModel) sendPart(at int) bool {
+	m := z.messages[z.sending[at]]
 	if n := z.inFlightOctets(); n > 0 && n+len(m.parts[len(m.tsns)]) > z.rwnd {
 		return false
 	}
-	z.chunks = append(z.chunks, peerChunk{z.sending, len(m.tsns)})
+	z.chunks = append(z.chunks, peerChunk{z.sending[at], len(m.tsns)})
 	if m.tsns = append(m.tsns, firstTSN.Add(uint32(len(z.chunks)-1))); len(m.tsns) == len(m.parts) {
-		z.sending = -1
+		z.sending[at] = -1
 	}
 	return true
 }
@@ -216,13 +251,14 @@ func (z *extensionModel) inFlightOctets() (n int) {
 // abandon makes the peer give a message up that is not acknowledged.
 func (z *extensionModel) abandon(n int) {
 	m := z.messages[n]
-	if m.abandoned || len(m.tsns) == 0 || m.tsns[len(m.tsns)-1].LessEq(z.cumAck) && z.sending != n {
+	at := z.sendingSlot(int(m.stream))
+	if m.abandoned || len(m.tsns) == 0 || m.tsns[len(m.tsns)-1].LessEq(z.cumAck) && z.sending[at] != n {
 		return
 	}
 	m.abandoned = true
 	z.tell("abandon", n)
-	if z.sending == n {
-		z.sending = -1
+	if z.sending[at] == n {
+		z.sending[at] = -1
 		if z.fillsRest {
 			z.chunks = append(z.chunks, peerChunk{n, noPart})
 			m.tsns = append(m.tsns, firstTSN.Add(uint32(len(z.chunks)-1)))
@@ -239,13 +275,15 @@ func (z *extensionModel) makeForward() {
 		if !m.abandoned {
 			break
 		}
-		if !m.unordered {
-			k := slices.IndexFunc(f.skips, func(s forwardSkip) bool { return s.stream == m.stream })
+		if !m.unordered || z.interleaves {
+			k := slices.IndexFunc(f.skips, func(s forwardSkip) bool {
+				return s.stream == m.stream && s.unordered == m.unordered
+			})
 			if k < 0 && len(f.skips) == z.maxSkips {
 				break
 			}
 			if k < 0 {
-				f.skips = append(f.skips, forwardSkip{stream: m.stream})
+				f.skips = append(f.skips, forwardSkip{stream: m.stream, unordered: m.unordered})
 				k = len(f.skips) - 1
 			}
 			f.skips[k].number = m.number
@@ -256,10 +294,14 @@ func (z *extensionModel) makeForward() {
 		return
 	}
 	var list []wire.Skip
+	var mids []wire.ISkip
 	for _, s := range f.skips {
 		list = append(list, wire.Skip{Stream: s.stream, SSN: firstSSN + wire.SSN(s.number)})
+		mids = append(mids, wire.ISkip{Stream: s.stream, U: s.unordered, MID: firstMID + wire.MID(s.number)})
 	}
-	f.octets = wire.AppendForwardTSN(nil, f.newCum, list)
+	if f.octets = wire.AppendForwardTSN(nil, f.newCum, list); z.interleaves {
+		f.octets = wire.AppendIForwardTSN(nil, f.newCum, mids)
+	}
 	z.forwards = append(z.forwards, f)
 }
 
@@ -270,20 +312,29 @@ func (z *extensionModel) arrive(i int) {
 	}
 	c, t := z.chunks[i], firstTSN.Add(uint32(i))
 	m := z.messages[c.message]
-	f := wire.DataFields{TSN: t, Stream: m.stream, SSN: firstSSN + wire.SSN(m.number), PPID: uint32(c.message),
-		PayloadLen: len(m.parts[c.part])}
+	var flags uint8
 	if m.unordered {
-		f.Flags, f.SSN = wire.FlagU, 0
+		flags |= wire.FlagU
 	}
 	if c.part == 0 {
-		f.Flags |= wire.FlagB
+		flags |= wire.FlagB
 	}
 	if c.part == len(m.parts)-1 {
-		f.Flags |= wire.FlagE
+		flags |= wire.FlagE
 	}
-	d := wire.Data(append(wire.AppendDataHeader(nil, f), m.parts[c.part]...))
+	payload := m.parts[c.part]
+	d := wire.Data(append(wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: t, Stream: m.stream,
+		SSN: firstSSN + wire.SSN(m.number), PPID: uint32(c.message), PayloadLen: len(payload)}), payload...))
+	id := wire.IData(append(wire.AppendIDataHeader(nil, wire.IDataFields{Flags: flags, TSN: t, Stream: m.stream,
+		MID: firstMID + wire.MID(m.number), PPID: uint32(c.message), FSN: wire.FSN(c.part),
+		PayloadLen: len(payload)}), payload...))
 	again := t.LessEq(z.cum) || z.received[t]
-	a := z.receiver.Admit(d)
+	var a rx.Admission
+	if z.interleaves {
+		a = z.receiver.AdmitInterleaved(id)
+	} else {
+		a = z.receiver.Admit(d)
+	}
 	z.evictHighest()
 	z.tell("arrive", t, c, a)
 	if again != (a == rx.Duplicate) || a == rx.Dropped && z.receiver.Window() > 0 {
@@ -293,7 +344,13 @@ func (z *extensionModel) arrive(i int) {
 	if a != rx.New {
 		return
 	}
-	if err := z.receiver.Queue(d, nil); err != nil {
+	var err error
+	if z.interleaves {
+		err = z.receiver.QueueInterleaved(id, nil)
+	} else {
+		err = z.receiver.Queue(d, nil)
+	}
+	if err != nil {
 		z.t.Fatalf("TSN %d: %v", t, err)
 	}
 	z.received[t] = true
@@ -306,7 +363,13 @@ func (z *extensionModel) arrive(i int) {
 func (z *extensionModel) arriveForward(f forwardChunk) {
 	isNews := z.cum.Less(f.newCum)
 	z.tell("forward", f.newCum, f.skips, isNews)
-	if got := z.receiver.ForwardTSN(wire.ForwardTSN(f.octets)); got != isNews {
+	got := false
+	if z.interleaves {
+		got = z.receiver.IForwardTSN(wire.IForwardTSN(f.octets))
+	} else {
+		got = z.receiver.ForwardTSN(wire.ForwardTSN(f.octets))
+	}
+	if got != isNews {
 		z.t.Fatalf("FORWARD TSN to %d, with %d received, is news: %v", f.newCum, z.cum, got)
 	}
 	if !isNews {
@@ -319,11 +382,27 @@ func (z *extensionModel) arriveForward(f forwardChunk) {
 	}
 	z.advance()
 	for _, s := range f.skips {
-		if z.next[s.stream] <= s.number {
+		if z.interleaves {
+			z.dropOpen(s)
+		}
+		if s.unordered {
+			z.next[1][s.stream] = max(z.next[1][s.stream], s.number+1)
+		} else if z.next[0][s.stream] <= s.number {
 			z.skip(s.stream, s.number)
 		}
 	}
 	z.deliverWaiting()
+}
+
+// dropOpen drops the messages of I-DATA in assembly that are given up.
+func (z *extensionModel) dropOpen(s forwardSkip) {
+	for n, m := range z.messages {
+		if m.stream == s.stream && m.unordered == s.unordered && m.number <= s.number && len(z.held[n]) > 0 {
+			z.gone++
+			z.dropped[n] = true
+			delete(z.held, n)
+		}
+	}
 }
 
 func (z *extensionModel) endPacket() {
@@ -346,6 +425,9 @@ func (z *extensionModel) readIfSmall() {
 
 // hold puts a fragment to its message.
 func (z *extensionModel) hold(n, part int) {
+	if m := z.messages[n]; z.interleaves && m.number < z.next[kindOf(m)][m.stream] {
+		return // it was given up
+	}
 	if z.held[n] == nil {
 		z.held[n] = map[int]bool{}
 	}
@@ -371,19 +453,16 @@ func (z *extensionModel) makeReady(n int) {
 		z.t.Fatalf("the model delivers message %d twice", n)
 	}
 	z.done[n] = true
-	k := 0
-	if m.unordered {
-		k = 1
-	}
+	k := kindOf(m)
 	z.ready[m.stream][k] = append(z.ready[m.stream][k], n)
 }
 
 func (z *extensionModel) deliverWaiting() {
 	for id := range z.waiting {
-		for len(z.waiting[id]) > 0 && z.messages[z.waiting[id][0]].number == z.next[id] {
+		for len(z.waiting[id]) > 0 && z.messages[z.waiting[id][0]].number == z.next[0][id] {
 			z.makeReady(z.waiting[id][0])
 			z.waiting[id] = z.waiting[id][1:]
-			z.next[id]++
+			z.next[0][id]++
 		}
 	}
 }
@@ -394,7 +473,7 @@ func (z *extensionModel) skip(id wire.StreamID, number int) {
 		z.makeReady(z.waiting[id][0])
 		z.waiting[id] = z.waiting[id][1:]
 	}
-	z.next[id] = number + 1
+	z.next[0][id] = number + 1
 }
 
 // advance moves the cumulative TSN on. Fragments that lack one up to there are dropped.
@@ -404,6 +483,9 @@ func (z *extensionModel) advance() {
 		delete(z.received, z.cum)
 	}
 	for n := range z.messages { // in the order of TSNs
+		if z.interleaves {
+			break // I-FORWARD-TSN names what is given up
+		}
 		m := z.messages[n]
 		for _, r := range z.runsOf(n) {
 			lacksBegin, lacksEnd := r.from > 0, r.to < len(m.parts)-1
@@ -416,7 +498,7 @@ func (z *extensionModel) advance() {
 			if z.gone++; !m.abandoned {
 				z.t.Fatalf("the model drops message %d, which the peer has not given up", n)
 			}
-			if z.dropped[n] = true; !m.unordered && z.next[m.stream] <= m.number {
+			if z.dropped[n] = true; !m.unordered && z.next[0][m.stream] <= m.number {
 				z.skip(m.stream, m.number)
 			}
 		}
@@ -427,7 +509,7 @@ func (z *extensionModel) advance() {
 // runsOf returns the fragments of a message that are held, in rows.
 func (z *extensionModel) runsOf(n int) (list []run) {
 	for i := range z.messages[n].parts {
-		if !z.held[n][i] {
+		if _, ok := z.held[n][i]; !ok {
 			continue
 		}
 		if k := len(list) - 1; k >= 0 && list[k].to == i-1 {
@@ -471,7 +553,7 @@ func (z *extensionModel) read() bool {
 	r, ok := z.receiver.Receive()
 	if !ok {
 		for id := range z.ready {
-			if z.pieceOf < 0 && len(z.ready[id][0])+len(z.ready[id][1]) > 0 {
+			if z.partialOf(id).message < 0 && len(z.ready[id][0])+len(z.ready[id][1]) > 0 {
 				z.t.Fatalf("stream %d: nothing to read, expected %v", id, z.ready[id])
 			}
 		}
@@ -481,20 +563,28 @@ func (z *extensionModel) read() bool {
 	n := int(r.PPID)
 	m := z.messages[n]
 	z.tell("read", n, r.Size, r.Offset, r.More, r.Cut)
-	if r.Offset != len(z.pieces) || r.Offset > 0 && z.pieceOf != n || r.Stream != m.stream || r.Unordered != m.unordered {
-		z.t.Fatalf("a piece of message %d at %d, %d octets of %d are there", n, r.Offset, len(z.pieces), z.pieceOf)
+	q := z.partialOf(int(m.stream))
+	if r.Offset != len(q.octets) || r.Offset > 0 && q.message != n || r.Stream != m.stream ||
+		r.Unordered != m.unordered || z.interleaves && r.MID() != firstMID+wire.MID(m.number) {
+		z.t.Fatalf("a piece of message %d at %d, %d octets of %d are there", n, r.Offset, len(q.octets), q.message)
 	}
 	b := make([]byte, r.Size)
 	r.CopyTo(b, 0)
-	z.pieces, z.pieceOf = append(z.pieces, b...), n
-	if !bytes.HasPrefix(bytes.Join(m.parts, nil), z.pieces) {
+	q.octets, q.message = append(q.octets, b...), n
+	if !bytes.HasPrefix(bytes.Join(m.parts, nil), q.octets) {
 		z.t.Fatalf("message %d arrived changed", n)
 	}
 	if r.More {
+		for i, read := 0, len(q.octets); read > 0; i++ {
+			read -= len(m.parts[i])
+			if z.held[n][i] {
+				z.held[n][i] = false
+			}
+		}
 		return true
 	}
-	whole := len(z.pieces)
-	z.pieces, z.pieceOf = nil, -1
+	whole := len(q.octets)
+	*q = partialRead{message: -1}
 	if r.Cut {
 		if !z.dropped[n] && !(z.hasEnded && m.abandoned) || r.Size > 0 {
 			z.t.Fatalf("message %d is cut off, dropped: %v", n, z.dropped[n])
@@ -502,10 +592,7 @@ func (z *extensionModel) read() bool {
 		z.release(len(z.withReader) - 1)
 		return true
 	}
-	k := 0
-	if m.unordered {
-		k = 1
-	}
+	k := kindOf(m)
 	list := z.ready[m.stream][k]
 	i := slices.Index(list, n)
 	if i < 0 || i > 0 && (!m.unordered || r.Offset == 0) || whole != len(bytes.Join(m.parts, nil)) {
@@ -514,6 +601,9 @@ func (z *extensionModel) read() bool {
 	z.ready[m.stream][k] = slices.Delete(list, i, i+1)
 	return true
 }
+
+// partialOf is what is read in pieces of a stream.
+func (z *extensionModel) partialOf(id int) *partialRead { return &z.partials[z.sendingSlot(id)] }
 
 func (z *extensionModel) release(i int) {
 	z.receiver.Release(z.withReader[i])
@@ -552,11 +642,10 @@ func (z *extensionModel) checkState() {
 	if err := z.receiver.Audit(lent); err != nil {
 		z.t.Fatal(err)
 	}
-	if n := z.receiver.TakeAbandoned(); n > z.gone {
+	if n := z.receiver.TakeAbandoned(); n != z.gone {
 		z.t.Fatalf("%d messages were dropped, want %d", n, z.gone)
-	} else {
-		z.gone -= n
 	}
+	z.gone = 0
 	if z.receiver.CumTSN() != z.cum || z.receiver.HasGaps() != (len(z.received) > 0) {
 		z.t.Fatalf("cumulative TSN %d, gaps %v, want %d and %d TSNs", z.receiver.CumTSN(), z.receiver.HasGaps(), z.cum,
 			len(z.received))
@@ -565,7 +654,11 @@ func (z *extensionModel) checkState() {
 
 // deliverRest lets all arrive that the peer has not given up. Then nothing of that is missing.
 func (z *extensionModel) deliverRest() {
-	for rounds := 0; z.sending >= 0 || int(int32(z.cum+1-firstTSN)) < len(z.chunks); rounds++ {
+	for rounds := 0; ; rounds++ {
+		at := slices.IndexFunc(z.sending[:], func(n int) bool { return n >= 0 })
+		if at < 0 && int(int32(z.cum+1-firstTSN)) == len(z.chunks) {
+			break
+		}
 		if rounds > 3*len(z.chunks) {
 			z.t.Fatalf("stuck at TSN %d", z.cum)
 		}
@@ -578,7 +671,7 @@ func (z *extensionModel) deliverRest() {
 		z.checkSack(true)
 		i := int(int32(z.cum + 1 - firstTSN))
 		if i == len(z.chunks) {
-			z.sendPart()
+			z.sendPart(at)
 		}
 		if z.messages[z.chunks[i].message].abandoned {
 			z.makeForward()
@@ -599,12 +692,13 @@ func (z *extensionModel) deliverRest() {
 	for n := range z.held {
 		open += len(z.held[n])
 	}
-	if z.receiver.HasMissing() != (open > 0) && z.pieceOf < 0 {
+	if z.receiver.HasMissing() != (open > 0) && z.partials[0].message < 0 {
 		z.t.Fatalf("missing: %v, %d fragments lack the rest", z.receiver.HasMissing(), open)
 	}
 	z.receiver.GiveUpMissing()
 	z.hasEnded = true
-	z.read()
+	for z.read() {
+	}
 	for n, m := range z.messages {
 		if !m.abandoned && !z.done[n] {
 			z.t.Fatalf("message %d was never delivered", n)

@@ -1,0 +1,46 @@
+package rx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// AdmitInterleaved is Admit for I-DATA. After New call Discard or QueueInterleaved.
+func (r *Receiver) AdmitInterleaved(d wire.IData) Admission { return r.admit(d.TSN(), false) }
+
+// QueueInterleaved is Queue for I-DATA.
+func (r *Receiver) QueueInterleaved(d wire.IData, buf *rawio.Buf) error {
+	r.noteIData(d)
+	r.advertisedWindow = max(r.advertisedWindow-len(d.Payload()), 0)
+	r.readRate.received += len(d.Payload())
+	return r.reassembly.AddInterleaved(d, buf)
+}
+
+// Discard counts an admitted chunk as received without holding it.
+func (r *Receiver) Discard(d wire.IData) {
+	r.noteIData(d)
+	if r.isShrinking() {
+		r.advertisedWindow = max(r.advertisedWindow-len(d.Payload()), 0)
+		r.fitBuffer()
+	}
+}
+
+func (r *Receiver) noteIData(d wire.IData) {
+	r.tracker.Add(d.TSN())
+	r.ackPolicy.NoteData(d.I())
+	_ = r.reassembly.Check(r.tracker.Cum()) // which has no error for I-DATA
+}
+
+// IForwardTSN is ForwardTSN for I-FORWARD-TSN (RFC 8260 section 2.3.1). Its MIDs say which messages
+// are dropped.
+func (r *Receiver) IForwardTSN(f wire.IForwardTSN) bool {
+	if !r.forwardCumTSN(f.NewCumTSN()) {
+		return false
+	}
+	for i := range f.NumSkips() {
+		*r.reassembly.workSteps++
+		r.reassembly.skipThroughMID(f.Skip(i))
+	}
+	r.noteRoom()
+	return true
+}

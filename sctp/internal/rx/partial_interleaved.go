@@ -1,0 +1,145 @@
+package rx
+
+import "github.com/rddp-go/rddp/sctp/wire"
+
+// Partial delivery of I-DATA: a message of each stream may be delivered in pieces at once. Within a
+// stream the pieces of a message follow one another (RFC 6458 section 8.1.20, level 2). As in
+// RFC 9260 section 6.9, that makes room where messages that are not whole fill the receive buffer.
+// With interleaving many may, however short each of them is.
+
+// notePieces notes that a message in assembly has pieces that could be delivered, if that is so.
+func (r *Reassembly) notePieces(m *Message) {
+	if m.headPiece == nil || !r.isInTurn(m) {
+		return
+	}
+	x := r.ext.interleaving
+	if o := x.streamOf(m.Stream); !o.hasPieces {
+		o.hasPieces = true
+		x.withPieces = append(x.withPieces, m.Stream)
+	}
+	if n := len(x.touched); n == 0 || x.touched[n-1] != m.Stream {
+		x.touched = append(x.touched, m.Stream)
+	}
+}
+
+// noteTurn notes that the turn in a stream may have come to a message in assembly.
+func (r *Reassembly) noteTurn(id wire.StreamID) {
+	if o := r.ext.interleaving.streamOf(id); o != nil {
+		for i := range o.messages {
+			if m := o.messages[i].first(); m != nil {
+				r.notePieces(m)
+			}
+		}
+	}
+}
+
+// deliverPartialInterleaved is deliverPartial for I-DATA.
+func (r *Reassembly) deliverPartialInterleaved(room, point int) {
+	x := r.ext.interleaving
+	for _, id := range x.touched {
+		*r.workSteps++
+		if point > 0 {
+			r.deliverPiecesOf(id, point)
+		}
+	}
+	if x.touched = x.touched[:0]; r.dataLimit-x.waitOctets >= room {
+		return
+	}
+	for _, id := range x.withPieces {
+		*r.workSteps++
+		if o := x.streamOf(id); o != nil {
+			o.hasPieces = false
+			r.deliverPiecesOf(id, 0)
+		}
+	}
+	x.withPieces = x.withPieces[:0]
+}
+
+// deliverPiecesOf delivers the pieces that there are of a message of a stream, if it has more than
+// point octets and nothing has to be delivered before it.
+func (r *Reassembly) deliverPiecesOf(id wire.StreamID, point int) {
+	o := r.ext.interleaving.streamOf(id)
+	if o == nil {
+		return
+	}
+	if o.partial != nil {
+		r.deliverPieces(o, o.partial, point)
+		return
+	}
+	for i := range o.messages {
+		if m := o.messages[i].first(); m != nil && r.isInTurn(m) && r.deliverPieces(o, m, point) {
+			return
+		}
+	}
+}
+
+func (r *Reassembly) deliverPieces(o *openStream, m *Message, point int) bool {
+	if m.headPiece == nil || m.Size <= point {
+		return false
+	}
+	p := r.store.newMessage()
+	p.copyHeader(m)
+	p.More, p.headPiece, p.firstTSN = true, m.headPiece, m.firstTSN
+	for q := p.headPiece; q != nil; q = q.next {
+		p.Size += len(q.data)
+		q.owner = nil // it cannot be dropped any more
+		*r.workSteps++
+	}
+	m.Offset += p.Size
+	m.Size -= p.Size
+	m.headPiece, m.tailPiece = nil, nil
+	r.ext.interleaving.waitOctets -= p.Size
+	o.partial = m
+	r.ready.push(p)
+	return true
+}
+
+// endPartial ends the message of a stream that is delivered in pieces: no more of it will come. What
+// has waited for its end becomes ready.
+func (r *Reassembly) endPartial(o *openStream) {
+	r.pushCutOff(o.partial)
+	id := o.partial.Stream
+	o.partial = nil
+	r.ready.appendList(&o.readyAfter)
+	r.noteTurn(id)
+}
+
+// notePoppedInterleaved notes that Pop returns m.
+func (r *Reassembly) notePoppedInterleaved(m *Message) {
+	x := r.ext.interleaving
+	o := x.streamOf(m.Stream)
+	if o == nil || !m.More && o.popped == nil {
+		return
+	}
+	if !m.More {
+		o.popped = nil
+		x.numPopped--
+		return
+	}
+	if o.popped == nil {
+		o.popped = new(Message)
+		x.numPopped++
+	}
+	o.popped.copyHeader(m)
+	o.popped.Offset = m.Offset + m.Size
+}
+
+// cutOffInterleaved is CutOff for I-DATA.
+func (r *Reassembly) cutOffInterleaved() {
+	for _, o := range r.ext.interleaving.streams.All {
+		if *o != nil && (*o).partial != nil {
+			r.dropOpen((*o).partial)
+		}
+	}
+}
+
+// poppedInterleaved returns the headers of the messages that were popped in pieces, and not to the
+// end.
+func (r *Reassembly) poppedInterleaved() (list []*Message) {
+	for _, o := range r.ext.interleaving.streams.All {
+		if *o != nil && (*o).popped != nil {
+			list = append(list, (*o).popped)
+		}
+	}
+	return list
+}
