@@ -108,6 +108,7 @@ const (
 	optLocalAddrs    = 109
 	optConnect       = 110
 	optConnectGet    = 111 // takes a pointer within its structure, which Go's memory may not have
+	optInterleaving  = 125 // SCTP_INTERLEAVING_SUPPORTED (RFC 8260 section 4.3.1)
 	optEvent         = 127 // SCTP_EVENT: one of optEvents
 	sizeAddrsHeader  = 8
 	sizePeerAddrInfo = 24 + sockaddrStorageLen
@@ -295,7 +296,12 @@ func init() {
 		optMappedV4: intOption(func(o *socketOptions) int { return boolInt(!o.noMappedV4) },
 			func(o *socketOptions, v int) error { o.noMappedV4 = v == 0; return nil }),
 		optInterleave: intOption(func(o *socketOptions) int { return o.fragmentInterleave },
-			func(o *socketOptions, v int) error { o.fragmentInterleave = boolInt(v != 0); return nil }),
+			func(o *socketOptions, v int) error {
+				o.fragmentInterleave = boolInt(v != 0)
+				o.cfg.Interleaving = o.cfg.Interleaving && v != 0
+				return nil
+			}),
+		optInterleaving: {8, 0, getInterleaving, setInterleaving},
 		optAdaptation: intOption(getAdaptation, func(o *socketOptions, v int) error {
 			u := uint32(v)
 			o.cfg.Adaptation = &u
@@ -320,6 +326,30 @@ func getAdaptation(o *socketOptions) int {
 		return 0
 	}
 	return int(*o.cfg.Adaptation)
+}
+
+// getInterleaving returns what was agreed on, or else what will be offered.
+func getInterleaving(s *Socket, _ []byte, f *structWriter) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.appendUint32(0)
+	if s.conn != nil {
+		f.appendUint32(boolInt(s.conn.Extensions().Has(sctp.Interleaving)))
+	} else {
+		f.appendUint32(boolInt(s.opts.cfg.Interleaving))
+	}
+	return nil
+}
+
+// setInterleaving offers I-DATA to future peers. The program has to take interleaved messages, and
+// to have said so by SCTP_FRAGMENT_INTERLEAVE, as on Linux.
+func setInterleaving(s *Socket, b []byte) error {
+	v := nativeOrder.Uint32(b[4:])
+	if v != 0 && s.opts.fragmentInterleave == 0 {
+		return syscall.EPERM
+	}
+	s.opts.cfg.Interleaving = v != 0
+	return nil
 }
 
 func setMaxBurst(o *socketOptions, v int) error {

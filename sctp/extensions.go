@@ -22,12 +22,15 @@ const (
 // Extensions are what both ends have agreed on beyond RFC 9260: see Conn.Extensions.
 type Extensions = assoc.Extensions
 
-// PartialReliability lets a message be given up after it was sent (RFC 3758).
-const PartialReliability = assoc.PartialReliability
-
-// ZeroChecksum leaves the checksum of packets 0 (RFC 9653). Both ends agree on it over links that say
-// that they detect errors: see rawio.ErrorDetector.
-const ZeroChecksum = assoc.ZeroChecksum
+const (
+	// PartialReliability lets a message be given up after it was sent (RFC 3758).
+	PartialReliability = assoc.PartialReliability
+	// Interleaving sends I-DATA, so that messages of several streams may alternate (RFC 8260).
+	Interleaving = assoc.Interleaving
+	// ZeroChecksum leaves the checksum of packets 0 (RFC 9653). Both ends agree on it over links
+	// that say that they detect errors: see rawio.ErrorDetector.
+	ZeroChecksum = assoc.ZeroChecksum
+)
 
 // Errors of messages with a policy.
 var (

@@ -1,7 +1,10 @@
 package sctp
 
 import (
+	"bytes"
+	"errors"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,5 +188,69 @@ func TestLowMarkOfAStream(t *testing.T) {
 		check.Equal(t, "octets at the end", c.Unacked()+c.UnackedOf(1), 0)
 		plain, _ := newPair(t).connect(t, quiet, quiet)
 		check.Error(t, "without events", plain.SetLowMark(1, 1), ErrNoEvents)
+	})
+}
+
+// A short message does not wait for a long one of another stream, which is read in pieces. Each
+// stream stays in order.
+func TestMessagesOfStreamsAreInterleaved(t *testing.T) {
+	// req 8260-2.2.1-1
+	// req 8260-2.2.2-3
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := apiPair(t)
+		c, s := connectTransports(t, a, b, &Config{Interleaving: true, NewScheduler: sched.RoundRobin, DisablePMTUD: true},
+			&Config{Interleaving: true, RecvBuffer: 20_000, DisablePMTUD: true})
+		check.Equal(t, "the client has", c.Extensions(), Interleaving)
+		check.Equal(t, "the server has", s.Extensions(), Interleaving)
+		long := bytes.Repeat([]byte("0123456789"), 20_000)
+		must.Do(c.WriteMsg(long, SendInfo{Stream: 1, PPID: 7}))(t)
+		must.Do(c.WriteMsg([]byte("behind it"), SendInfo{Stream: 1}))(t)
+		for i := range 10 {
+			must.Do(c.WriteMsg([]byte{byte(i)}, SendInfo{Stream: 2}))(t)
+		}
+		var got, short []byte
+		ends, before := 0, -1 // messages of stream 1 that have ended, and octets of it before stream 2
+		buf := make([]byte, 5000)
+		for ends < 2 || len(short) < 10 {
+			n, info, err := s.ReadMsg(buf)
+			must.OK(t, err)
+			if info.Stream == 2 {
+				if short = append(short, buf[:n]...); len(short) == 10 {
+					before = len(got)
+				}
+				continue
+			}
+			check.Equal(t, "PPID", info.PPID, []uint32{7, 0}[ends])
+			check.Equal(t, "SSN", info.SSN, uint16(ends))
+			if got = append(got, buf[:n]...); !info.More {
+				ends++
+			}
+		}
+		check.Equal(t, "stream 2", string(short), "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09")
+		check.That(t, bytes.Equal(got, append(long, "behind it"...)), "stream 1: %d octets, of %d", len(got), len(long))
+		check.That(t, before >= 0 && before < 50_000, "stream 2 has waited for %d octets of stream 1", before)
+	})
+}
+
+// A reader of whole messages gets the beginning of each that comes in pieces, whatever is between.
+func TestMessageConnOfInterleavedMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := apiPair(t)
+		c, s := connectTransports(t, a, b, &Config{Interleaving: true, NewScheduler: sched.RoundRobin, DisablePMTUD: true},
+			&Config{Interleaving: true, PartialDelivery: 1000, DisablePMTUD: true})
+		for id := range uint16(2) {
+			must.Do(c.WriteMsg(bytes.Repeat([]byte{'a' + byte(id)}, 20_000), SendInfo{Stream: id}))(t)
+			must.Do(c.WriteMsg([]byte{'A' + byte(id)}, SendInfo{Stream: id}))(t)
+		}
+		m := s.MessageConn()
+		var got []string
+		buf := make([]byte, 2)
+		for range 4 {
+			n, err := m.Read(buf)
+			check.That(t, (err == nil) == (n == 1) && (err == nil || errors.Is(err, ErrTruncated)), "%q: %v", buf[:n], err)
+			got = append(got, string(buf[:n]))
+		}
+		slices.Sort(got)
+		check.Slice(t, "received", got, []string{"A", "B", "aa", "bb"})
 	})
 }

@@ -53,7 +53,8 @@ type RecvInfo struct {
 	// Size is the octets of the whole message. It is 0 while that is unknown: the message is longer
 	// than Config.RecvBuffer and the rest is yet to come.
 	Size int
-	// More says that the message goes on: the next read returns more of it.
+	// More says that the message goes on: the next read returns more of it. Where Interleaving is
+	// agreed on that is the next read of its stream.
 	More bool
 }
 
@@ -73,11 +74,9 @@ type recvSide struct {
 
 // inbox holds received messages that are unread. Owner only.
 type inbox struct {
-	queue      []*assoc.Received
-	head       int
-	readOffset int // octets of the first message already read
-	// skipping says that the rest of a message is not wanted, because its reader has had enough.
-	skipping     bool
+	queue        []*assoc.Received
+	head         int
+	readOffset   int                // octets of the first message already read
 	streamClosed bool               // of a Stream that was closed
 	firstSlot    [1]*assoc.Received // that q begins with: usually there is one at most
 }
@@ -123,10 +122,9 @@ func (b *inbox) popFirst() *assoc.Received {
 	return r
 }
 
-// skipUnwanted releases what is not wanted.
-func (b *inbox) skipUnwanted(a *assoc.Assoc) {
-	for r := b.first(); b.skipping && r != nil; r = b.first() {
-		b.skipping = r.More
+// skipRests releases what is the rest of messages of which a reader has had enough.
+func (b *inbox) skipRests(a *assoc.Assoc) {
+	for r := b.first(); r != nil && r.Offset > 0; r = b.first() {
 		a.Release(b.popFirst())
 	}
 }
@@ -205,7 +203,8 @@ func (u *unlockWork) wakeStream(s *Stream) {
 // ReadMsg reads one message, or the next piece of one that is longer than p. Message boundaries are
 // kept, and More says whether the message goes on. It blocks until a message is complete, or has
 // filled the receive buffer. A message longer than Config.RecvBuffer comes in pieces as it arrives,
-// and nothing else comes in between (RFC 9260 section 6.9). Config.MaxMessage sets a limit. It
+// and nothing else comes in between (RFC 9260 section 6.9). Where Interleaving is agreed on, pieces
+// of other streams may; within a stream nothing does. Config.MaxMessage sets a limit. It
 // returns io.EOF after the peer has shut the association down, or io.ErrUnexpectedEOF if the peer
 // has not sent all by then. It returns the reason when the association failed. Before these it
 // returns ErrCutOff if the end, or a restart of the peer, came before the end of a message, or if
@@ -234,7 +233,9 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut boo
 	}
 	for {
 		c.acquireLock()
-		in.skipUnwanted(&c.core)
+		if cut {
+			in.skipRests(&c.core)
+		}
 		r := in.first()
 		if r != nil && !c.end.closing {
 			if r.Cut {
@@ -243,11 +244,8 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut boo
 			var finished *assoc.Received
 			n, finished = in.readFirst(p, &info)
 			info.CumTSN = uint32(c.core.CumTSN())
-			if cut {
-				if finished == nil {
-					finished = in.popFirst()
-				}
-				in.skipping = r.More
+			if cut && finished == nil {
+				finished = in.popFirst()
 			}
 			left := finished == nil || in.first() != nil || late || c.end.failed || in.streamClosed
 			if !left {

@@ -167,7 +167,7 @@ type rareState struct {
 	failedSenders []*tx.Sender         // whose messages have failed, see failMessages
 	localRefusal  localRefusal         // what this host has refused to send last
 	successor     *rawio.Packet        // see Successor
-	extensions    *tx.IdleExtensions   // of the sending half, while the association is idle
+	extensions    idleExtensions       // of both halves, while the association is idle
 	usableAddrs   []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
 	nextResendAt  [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
 }

@@ -183,6 +183,13 @@ type Config struct {
 	// false.
 	PartialReliability bool
 
+	// Interleaving says that the program takes messages of several streams in pieces, in any order
+	// among the streams, and offers the peer to send them so (I-DATA, RFC 8260). Where the peer
+	// agrees, a long message does not hold up those of other streams. Pieces of one stream follow
+	// one another still. They come before a message is whole also where MaxMessage is no more than
+	// RecvBuffer, when messages that are not whole fill it. Default false.
+	Interleaving bool
+
 	// NewScheduler makes what chooses the stream that sends next (RFC 8260 section 3), such as
 	// sched.Priority, for each association. Default nil: messages go in the order in which they were
 	// written.

@@ -15,6 +15,10 @@ var errUpperRefused = errors.New("the upper layer refused a DATA chunk")
 // handleData takes one DATA chunk (section 6.2). It checks for duplicates and the window, then asks
 // the Placer. Only then does the TSN count as received. It says whether to go on with the packet.
 func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	if a.interleaves() {
+		a.abortForViolation(errNotIData)
+		return false
+	}
 	d, err := wire.AsData(c)
 	if err != nil {
 		a.rareCounters().Malformed++
@@ -25,9 +29,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		return true
 	}
 	if len(d.Payload()) == 0 {
-		var info [4]byte
-		a.rareCounters().Violations++
-		a.abortWithCause(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
+		a.abortForNoUserData(c)
 		return false
 	}
 	a.sender() // it rests no longer
@@ -71,6 +73,13 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	}
 	a.stats.DataOctetsIn += uint64(len(d.Payload()))
 	return true
+}
+
+// abortForNoUserData answers a chunk of a message that has none of its octets (section 6.2).
+func (a *Assoc) abortForNoUserData(c wire.Chunk) {
+	var info [4]byte
+	a.rareCounters().Violations++
+	a.abortWithCause(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
 }
 
 // setSackPath makes SACKs go back the way that DATA has come. Duplicates suggest that the SACKs

@@ -20,11 +20,13 @@ const (
 // Has reports whether all of x are among them.
 func (e Extensions) Has(x Extensions) bool { return e&x == x }
 
-// offeredExtensions returns what the program wants of the peer, and offers it. Interleaving is not
-// among it, as the receiving half does not take I-DATA.
+// offeredExtensions returns what the program wants of the peer, and offers it.
 func (c *Config) offeredExtensions() (e Extensions) {
 	if c.PartialReliability {
 		e |= PartialReliability
+	}
+	if c.Interleaving {
+		e |= Interleaving
 	}
 	return e
 }

@@ -10,11 +10,11 @@ import (
 // it understands FORWARD TSN or, where I-DATA is used, I-FORWARD-TSN.
 func (a *Assoc) peerSendsForwardTSN() bool { return a.agreed.extensions.Has(PartialReliability) }
 
-// interleaves says whether I-DATA takes the place of DATA (RFC 8260 section 2.2.1).
-func (a *Assoc) interleaves() bool { return a.agreed.extensions.Has(Interleaving) }
-
 // errNotIForwardTSN is the reason given to a peer that sends FORWARD TSN along with I-DATA.
 var errNotIForwardTSN = errors.New("FORWARD TSN where I-FORWARD-TSN was agreed on")
+
+// errIForwardTSN is the reason given to a peer that sends I-FORWARD-TSN where it was not agreed on.
+var errIForwardTSN = errors.New("I-FORWARD-TSN where it was not agreed on")
 
 // handleForwardTSN takes a FORWARD TSN (RFC 3758 section 3.6). It says whether to go on with the
 // packet.
@@ -27,16 +27,37 @@ func (a *Assoc) handleForwardTSN(in *inbound, c wire.Chunk) bool {
 		return false
 	}
 	f, err := wire.AsForwardTSN(c)
+	if a.expectsForwardTSN(in, err) {
+		a.recv.ForwardTSN(f)
+	}
+	return true
+}
+
+// handleIForwardTSN takes an I-FORWARD-TSN (RFC 8260 section 2.3.1). It says whether to go on with
+// the packet.
+func (a *Assoc) handleIForwardTSN(in *inbound, c wire.Chunk) bool {
+	if !a.peerSendsForwardTSN() || !a.interleaves() {
+		a.abortForViolation(errIForwardTSN)
+		return false
+	}
+	f, err := wire.AsIForwardTSN(c)
+	if a.expectsForwardTSN(in, err) {
+		a.recv.IForwardTSN(f)
+	}
+	return true
+}
+
+// expectsForwardTSN says whether the receiving half is to take what was read with err.
+func (a *Assoc) expectsForwardTSN(in *inbound, err error) bool {
 	if err != nil {
 		a.rareCounters().Malformed++
-		return true
+		return false
 	}
 	if !recvStates.has(a.state) {
 		a.rareCounters().Unexpected++
-		return true
+		return false
 	}
 	a.sender() // it rests no longer
 	in.hasData = true
-	a.recv.ForwardTSN(f)
 	return true
 }

@@ -114,16 +114,6 @@ func TestForwardTSNThatIsNotTaken(t *testing.T) {
 		l.Send(l.Tag, forward)
 		check.That(t, l.A.CumTSN() == 1000 && l.A.Stats().Unexpected == 1, "cumulative TSN %d", l.A.CumTSN())
 	})
-	t.Run("where I-FORWARD-TSN was agreed on", func(t *testing.T) {
-		// req 8260-2.3.1-3
-		l := sctptest.Passive(t, nil)
-		l.A.AgreeOn(true, true)
-		out := l.Send(l.Tag, forward, wire.AppendHeartbeat(nil, []byte("x")))
-		l.Expect(out, "ABORT")
-		code, _ := sctptest.CauseOf(out[0])
-		check.Equal(t, "cause", code, wire.CauseProtocolViolation)
-		l.InState(assoc.Closed)
-	})
 	t.Run("where only I-DATA was agreed on, as if it were unknown", func(t *testing.T) {
 		// req 3758-3.3-1
 		l := sctptest.Passive(t, nil)

@@ -75,7 +75,7 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 		MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
 		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay,
 		StrictRFC: a.cfg.RFC9260, InStreams: int(a.agreed.inStreams), MayAbandon: a.peerSendsForwardTSN(),
-		Steps: &a.stats.workSteps}
+		Interleaved: a.interleaves(), Steps: &a.stats.workSteps}
 }
 
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.

@@ -14,6 +14,15 @@ type idleState struct {
 	receiver rx.IdleState
 }
 
+// idleExtensions is what it has beside where extensions were agreed on.
+type idleExtensions struct {
+	sender   *tx.IdleExtensions
+	receiver *rx.IdleExtensions
+}
+
+// Held returns the octets of memory behind it.
+func (x idleExtensions) Held() int { return x.sender.Held() + x.receiver.Held() }
+
 // IdleAfter is how long an association has sent and received no DATA when PollTransmit makes it
 // idle.
 const IdleAfter = 10 * time.Second
@@ -30,12 +39,15 @@ func (a *Assoc) restoreDataState() *tx.Sender {
 	}
 	h.sender.RestoreFrom(&r.sender)
 	if a.rareState != nil {
-		h.sender.RestoreExtensions(a.rareState.extensions)
-		a.rareState.extensions = nil
+		h.sender.RestoreExtensions(a.rareState.extensions.sender)
 	}
 	a.recv = &h.receiver
 	a.recv.Init(r.receiver.Config(a.receiverConfig(0)))
 	a.recv.RestoreFrom(&r.receiver)
+	if a.rareState != nil {
+		a.recv.RestoreExtensions(a.rareState.extensions.receiver)
+		a.rareState.extensions = idleExtensions{}
+	}
 	*r = idleState{}
 	return &h.sender
 }
@@ -59,7 +71,7 @@ func (a *Assoc) GoIdle() bool {
 	if h.receiver.Trim(); !h.receiver.CanIdle() {
 		return false
 	}
-	if x := h.sender.IdleExtensions(); x != nil {
+	if x := (idleExtensions{h.sender.IdleExtensions(), h.receiver.IdleExtensions()}); x != (idleExtensions{}) {
 		a.ensureRareState().extensions = x
 	}
 	a.idleState = idleState{h.sender.IdleState(), h.receiver.IdleState()}

@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -62,5 +63,52 @@ func TestPartialReliabilityIsNegotiated(t *testing.T) {
 				check.Equal(t, []string{"initiator", "other"}[i]+" has agreed on", h.Assocs[0].Extensions(), want)
 			}
 		})
+	}
+}
+
+// I-DATA is used where both sides offer it, and nothing else then. Partial reliability is there with
+// it if both list I-FORWARD-TSN too.
+func TestInterleavingIsNegotiated(t *testing.T) {
+	// req 8260-2.2.1-1
+	// req 8260-2.2.1-2
+	// req 8260-2.2.1-3
+	// req 8260-2.3.1-2
+	// req 8260-2-1
+	const pr, il = assoc.PartialReliability, assoc.Interleaving
+	listed := map[assoc.Extensions]string{0: "", pr: "\xc0", il: "\x40", pr | il: "\xc0\x40\xc2"}
+	for a := range pr + il + 1 {
+		for b := range pr + il + 1 {
+			r := sctptest.NewMTUPair(t, sctptest.IPv4, 1500, simnet.Params{})
+			r.Join(&assoc.Config{PartialReliability: a.Has(pr), Interleaving: a.Has(il)},
+				&assoc.Config{PartialReliability: b.Has(pr), Interleaving: b.Has(il)})
+			want := a & b
+			for _, c := range r.Sent {
+				for kind, offered := range map[wire.ChunkType]assoc.Extensions{wire.ChunkInit: a, wire.ChunkInitAck: b} {
+					ch := sctptest.ChunkOf(c.Pkt, kind)
+					if ch == nil {
+						continue
+					}
+					list := ""
+					if p := sctptest.ParamOf(must.Get(wire.AsInit(ch))(t), wire.ParamSupportedExtensions); p != nil {
+						list = string(p.Value())
+					}
+					check.Equal(t, kind.String()+" lists", list, listed[offered])
+				}
+			}
+			for _, h := range r.Hosts {
+				check.Equal(t, "agreed on", h.Assocs[0].Extensions(), want)
+				must.OK(t, h.Assocs[0].Send(r.Now, &assoc.Message{Body: [2][]byte{make([]byte, 4000)}}))
+			}
+			r.Run(time.Second)
+			kind, other := wire.ChunkData, wire.ChunkIData
+			if want.Has(il) {
+				kind, other = other, kind
+			}
+			for i, h := range r.Hosts {
+				check.Equal(t, "octets received", h.Received.Len(), 4000)
+				check.That(t, len(r.Seen(i, kind)) >= 3 && len(r.Seen(i, other)) == 0, "%v with %v: %d packets with %v, %d with %v",
+					a, b, len(r.Seen(i, kind)), kind, len(r.Seen(i, other)), other)
+			}
+		}
 	}
 }

@@ -193,6 +193,10 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.handleCWR(c)
 	case wire.ChunkForwardTSN:
 		return a.handleForwardTSN(in, c)
+	case wire.ChunkIData:
+		return a.handleIData(in, c)
+	case wire.ChunkIForwardTSN:
+		return a.handleIForwardTSN(in, c)
 	case wire.ChunkCookieEcho, wire.ChunkPad:
 		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:

@@ -43,6 +43,10 @@ func (a *Assoc) HandleTooLong(now rawio.Time, pkt *rawio.Packet) (again bool) {
 			if d, err := wire.AsData(c); err == nil {
 				a.sender().OnSendRefused(&p.Path, d.TSN())
 			}
+		case wire.ChunkIData:
+			if d, err := wire.AsIData(c); err == nil {
+				a.sender().OnSendRefused(&p.Path, d.TSN())
+			}
 		case wire.ChunkSack:
 			a.sender() // it rests no longer
 			a.recv.DemandSack()

@@ -8,6 +8,8 @@ import (
 )
 
 func TestIDataHasItsOctetsAndFields(t *testing.T) {
+	// req 8260-2.1-1
+	// req 8260-2.1-2
 	f := wire.IDataFields{TSN: 0x01020304, Stream: 5, MID: 0x0a0b0c0d, PPID: 16, FSN: 9, PayloadLen: 2}
 	for _, c := range []struct {
 		name  string
@@ -40,6 +42,8 @@ func TestIDataHasItsOctetsAndFields(t *testing.T) {
 			check.Equal(t, "B", d.B(), c.flags&wire.FlagB != 0)
 			check.Equal(t, "E", d.E(), c.flags&wire.FlagE != 0)
 			check.Equal(t, "Payload", string(d.Payload()), "hi")
+			d[1] |= 0xf0
+			check.Equal(t, "Flags with all reserved bits set", d.Flags(), c.flags)
 		})
 	}
 }

@@ -52,6 +52,7 @@ func TestForwardTSNGoesAsFarAsTheAbandoned(t *testing.T) {
 
 func TestUnorderedMessagesAreNotNamed(t *testing.T) {
 	// req 3758-3.2-3
+	// req 8260-2.1-3
 	// req 8260-2.3.1-1
 	for interleaves, want := range map[bool]string{false: "F 3 1#0", true: "IF 3 1#0 1#1U"} {
 		l := newExtensionsLab(t, true, interleaves)

@@ -11,12 +11,31 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+// Each message, and each fragment, has a TSN, of which there are not more outstanding than that.
+func TestSendWindowOfIDataStopsAt65535TSNs(t *testing.T) {
+	// req 8260-2.1-4
+	l := newExtensionsLab(t, false, true)
+	l.pathAt(0).cc = newFixedWindow(1 << 30)
+	l.s.SetPeer(1<<30, 2)
+	for range 66_000 {
+		l.enqueue(1, Message{Stream: 1, Unordered: l.token%2 == 0})
+	}
+	for l.sendPackets() != "" {
+	}
+	check.Equal(t, "outstanding", l.s.Outstanding(), 65535)
+	l.sack(65535)
+	for l.sendPackets() != "" {
+	}
+	check.Equal(t, "outstanding then", l.s.Outstanding(), 66_000-65535)
+}
+
 // Two streams with long messages, and one with short ones.
 func TestSchedulersChooseAmongStreams(t *testing.T) {
 	// req 8260-3-1
 	// req 8260-3-2
 	// req 8260-3-3
 	// req 8260-3-4
+	// req 8260-2.2.2-1
 	// req 8260-2.2.2-3
 	// req 8260-2.2.2-4
 	for _, c := range []struct {

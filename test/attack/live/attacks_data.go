@@ -110,12 +110,12 @@ func dataAttacks() []attack {
 			start: onNewAssocs(func(_ *attackEnv, p *peer, _ int) error {
 				return p.sendChunks(p.appendData(nil, whole, 0, 0, 0, nil))
 			})},
-		{name: "I-DATA that was not offered", rfc: "8260 2.1, 9260 3.2", must: []string{"ERROR 6"}, may: usual,
-			start: sendUnoffered(wire.ChunkIData, 24)},
+		{name: "I-DATA that was not agreed on", rfc: "8260 2.2.3", must: []string{"ABORT 13"}, may: late,
+			start: onNewAssocs(sendChunkOf(wire.ChunkIData, 24))},
 		{name: "FORWARD-TSN that was not offered", rfc: "3758 3.3, 9260 3.2", must: []string{"ERROR 6"}, may: usual,
 			start: sendUnoffered(wire.ChunkForwardTSN, 8)},
-		{name: "I-FORWARD-TSN that was not offered", rfc: "8260 2.3, 9260 3.2", must: []string{"ERROR 6"}, may: usual,
-			start: sendUnoffered(wire.ChunkIForwardTSN, 12)},
+		{name: "I-FORWARD-TSN that was not agreed on", rfc: "8260 2.3.1", must: []string{"ABORT 13"}, may: late,
+			start: onNewAssocs(sendChunkOf(wire.ChunkIForwardTSN, 12))},
 		{name: "RE-CONFIG that was not offered", rfc: "6525 3.1, 9260 3.2", may: usual,
 			start: sendUnoffered(wire.ChunkReconfig, 20)},
 		{name: "ASCONF that was not offered: add an address, delete the other", rfc: "5062 3, 5061 4.1",
@@ -196,10 +196,15 @@ func fillBuffer(f func(p *peer, b []byte, i int) []byte, n int) func(*attackEnv)
 
 // sendUnoffered sends chunks of an extension that was not agreed on, with n octets of no meaning.
 func sendUnoffered(t wire.ChunkType, n int) func(*attackEnv) (func(int) error, error) {
-	return onOneAssoc("hello", func(x *attackEnv, p *peer, _ int) error {
+	return onOneAssoc("hello", sendChunkOf(t, n))
+}
+
+// sendChunkOf sends a chunk with n octets of no meaning.
+func sendChunkOf(t wire.ChunkType, n int) func(*attackEnv, *peer, int) error {
+	return func(x *attackEnv, p *peer, _ int) error {
 		if p.tag == 0 {
 			return errors.New("no association")
 		}
 		return p.sendChunks(wire.AppendChunk(nil, t, wire.FlagB|wire.FlagE, randomOctets(x, n)))
-	})
+	}
 }
