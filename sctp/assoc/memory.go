@@ -74,10 +74,11 @@ func (a *Assoc) OnGrow(f func(octets int) bool) { a.hooks.onGrow = f }
 
 // growWindow makes the window follow what the user reads in a round trip over p.
 func (a *Assoc) growWindow(now rawio.Time, p *path) {
-	if !p.IsFar() {
+	trip := min(p.FarTrip(), maxCountedRTT)
+	if trip == 0 {
 		return
 	}
-	if n := a.recv.WantedBuffer(now, min(p.MinRTT(), maxCountedRTT)); n > 0 &&
+	if n := a.recv.WantedBuffer(now, trip); n > 0 &&
 		(a.hooks.onGrow == nil || a.hooks.onGrow(n-a.recv.Buffered())) {
 		a.recv.GrowBuffer(n)
 	}

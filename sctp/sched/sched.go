@@ -4,8 +4,8 @@ package sched
 // calls it with its lock held. A program may bring its own.
 //
 // A stream is active while it has something to send. Next is called only while a stream is active.
-// Without I-DATA a message that has begun is finished first (RFC 9260 section 6.9), and Next is not
-// called meanwhile.
+// Without I-DATA a message that has begun is finished first (RFC 9260 section 6.9), whatever Next
+// says meanwhile.
 type Scheduler interface {
 	// Activate says that a stream, which had nothing to send, has something now.
 	Activate(stream uint16)

@@ -290,6 +290,19 @@ func (p *Path) minRTTBelow(d time.Duration) bool {
 // IsFar reports whether the shortest recent round trip is known, and not that of a near path.
 func (p *Path) IsFar() bool { return p.rttEst.srtt > 0 && !p.minRTTBelow(nearRTT) }
 
+// FarTrip returns the shortest recent round trip of a far path, 0 of another. Before the first
+// measurement it is what the set-up has proved: who only receives may measure nothing for long.
+func (p *Path) FarTrip() time.Duration {
+	trip := p.MinRTT()
+	if p.rttEst.srtt == 0 {
+		trip = p.provedRTT
+	}
+	if trip < nearRTT {
+		return 0
+	}
+	return trip
+}
+
 // endIdle tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing
 // in flight cwnd does not matter to this packet. Never is later than now: no silence.
 func (p *Path) endIdle(now rawio.Time) {

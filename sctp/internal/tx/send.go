@@ -40,11 +40,18 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 			(s.recovery.bypassCwnd || p.hasCwndRoom() && s.burstAllows(p) && !s.pacingBlocks(now, p)) {
 			return p
 		}
-		return nil
+		p := s.DataPath()
+		if s.queue.streams == nil || p.hasCwndRoom() {
+			return nil
+		}
+		if s.resendsAhead(now, p) && s.burstAllows(p) && !s.pacingBlocks(now, p) {
+			return p
+		}
 	}
 	p := s.nextPath()
-	if p.hasCwndRoom() && s.burstAllows(p) && s.canSendNew(now, p, s.MaxPayload()) && !s.windowIsSilly() &&
-		!s.defersNewData(p) && !s.pacingBlocks(now, p) {
+	open := p.hasCwndRoom()
+	if (open || s.aheadRoom(now, p) > 0) && s.burstAllows(p) && s.canSendNew(now, p, s.MaxPayload()) &&
+		!s.windowIsSilly() && (open || s.goesAhead(now, p, 0)) && !s.defersNewData(p) && !s.pacingBlocks(now, p) {
 		return p
 	}
 	s.checkAppLimited(p)
@@ -61,15 +68,16 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	}
 	n, octets, again := 0, 0, s.stats.Retransmits
 	open := p.hasCwndRoom() && s.burstAllows(p)
+	ahead := !open && !s.recovery.bypassCwnd && s.burstAllows(p) && s.aheadRoom(now, p) > 0
 	if s.outstanding.numToRetransmit > 0 { // and Poll has let them go
-		n, octets = s.fillRetransmits(now, b, p)
+		n, octets = s.fillRetransmits(now, b, p, ahead)
 	}
 	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
 	// that ignores cwnd there is nothing new.
-	if open && s.outstanding.numToRetransmit == 0 {
+	if open && s.outstanding.numToRetransmit == 0 || ahead {
 		fresh := true
 		s.queue.setBundled(n > 0)
-		for p == s.nextPath() && s.canSendNew(now, p, s.chunkRoom(b)) {
+		for p == s.nextPath() && s.canSendNew(now, p, s.chunkRoom(b)) && (open || s.goesAhead(now, p, octets)) {
 			size, alone := s.nextChunkSize(), s.queue.current.msg.NoBundle
 			if n > 0 {
 				size = s.fitPartialChunk(size, s.chunkRoom(b))
@@ -78,7 +86,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 				break
 			}
 			fresh = false
-			if n == 0 && !alone && s.shouldWithhold(p, size) {
+			if n == 0 && !alone && open && s.shouldWithhold(p, size) {
 				s.withholdChunk(now, p, size)
 				continue
 			}
@@ -91,7 +99,10 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	}
 	if n == 0 && s.withheld.isChunk(s.outstanding.nextTSN-1) { // nothing came behind it
 		s.outstanding.markLost(s.withheld.tsn, s.outstanding.recordOf(s.withheld.tsn), p)
-		n, octets = s.fillRetransmits(now, b, p)
+		n, octets = s.fillRetransmits(now, b, p, false)
+	}
+	if ahead {
+		s.queue.streams.ahead.left -= octets
 	}
 	if n > 0 {
 		s.burst.left--
@@ -111,8 +122,8 @@ const maxSkipped = 64
 
 // fillRetransmits retransmits the earliest marked chunks to p that fit the packet. A chunk above a
 // PMTU that has shrunk goes alone, to be fragmented by IP (6.9). Where a packet has to be long for
-// that, once in an RTO, other chunks go along, as many as cwnd allows.
-func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
+// that, once in an RTO, other chunks go along, as many as cwnd allows. With ahead it is for streams that send little.
+func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path, ahead bool) (n, octets int) {
 	g := &s.outstanding
 	cut := false
 	t, ok := g.toRetransmit.Next(g.firstUnacked, g.len())
@@ -123,7 +134,7 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, oct
 			s.abandonMessage(now, t)
 			continue
 		}
-		if s.retransmitPath(r) != p || p.waitsToFragment(now, r) {
+		if s.retransmitPath(r) != p || p.waitsToFragment(now, r) || ahead && !(p.fitsChunk(r) && s.isLight(r.stream, p)) {
 			if passed++; passed > maxSkipped {
 				break
 			}

@@ -31,6 +31,7 @@ type streamQueues struct {
 	bundled     bool           // the packet that is filled has a chunk already
 	fault       *invariant.Error
 
+	ahead   aheadBudget                  // what may be sent beyond cwnd
 	numbers sparse.Table[messageNumbers] // with I-DATA
 	amounts *streamAmounts               // what each has buffered; nil until somebody asks
 }
