@@ -26,6 +26,7 @@ type end struct {
 	Time    time.Duration // in bulk how long, else when to begin no more transfers
 	Pause   time.Duration // between two transfers of a flow
 	ECN     bool
+	Beside  bool  // short messages beside bulk, on two streams
 	Started int64 // when the run may begin, ns of CLOCK_MONOTONIC
 }
 
@@ -79,7 +80,10 @@ func runEnd(arg string) error {
 	if err != nil {
 		return err
 	}
-	if e.Server {
+	switch {
+	case e.Beside:
+		return e.runBesideEnd(s)
+	case e.Server:
 		return e.runServer(s)
 	}
 	return e.runClient(s)

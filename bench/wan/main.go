@@ -49,6 +49,7 @@ type options struct {
 	book      string
 	against   string
 	share     []string
+	beside    bool
 	docs      string
 	plots     string
 	cell      simulated.Cell
@@ -105,6 +106,8 @@ func parseFlags() *options {
 		"with --virtual, fail where it is worse than in this `file`, which --json wrote")
 	f.StringSliceVar(&o.share, "share", nil,
 		"only this: stacks side by side in bulk through one queue, as udp-cubic+tcp-cubic,udp-cubic+udp-cubic")
+	f.BoolVar(&o.beside, "beside", false,
+		"only this: messages of 100 octets each 10 ms beside bulk on another stream, of the stacks that have streams")
 	f.StringVar(&o.docs, "write-docs", "", "put the tables into this `file`")
 	f.StringVar(&o.plots, "plots", "", "put plots into this `directory`")
 	c := &o.cell
@@ -217,6 +220,9 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	}
 	if len(o.share) > 0 {
 		return o.runShared(ctx, cells, os.Stdout)
+	}
+	if o.beside {
+		return o.runBeside(ctx, cells, os.Stdout)
 	}
 	if o.short {
 		failed, err = b.runShort(ctx, o, os.Stdout)

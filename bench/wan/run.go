@@ -227,29 +227,35 @@ func measureOnce(ctx context.Context, stack string, c *simulated.Cell, seed uint
 
 // runEnds has both ends of a run play.
 func runEnds(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serverReport, err error) {
+	err = runEndsTo(ctx, r, e, &cr, &sr)
+	return cr, sr, err
+}
+
+// runEndsTo has both ends of a run play, and reads what they report.
+func runEndsTo(ctx context.Context, r *relay.Relay, e *end, ofClient, ofServer any) error {
 	se := *e
 	se.Server = true
 	server, err := startEnd(ctx, r, 1, &se)
 	if err != nil {
-		return cr, sr, err
+		return err
 	}
 	defer server.endProcess()
 	if err := server.readLine(nil); err != nil {
-		return cr, sr, fmt.Errorf("server: %w", err)
+		return fmt.Errorf("server: %w", err)
 	}
 	client, err := startEnd(ctx, r, 0, e)
 	if err != nil {
-		return cr, sr, err
+		return err
 	}
 	defer client.endProcess()
-	if err := client.readLine(&cr); err != nil {
-		return cr, sr, fmt.Errorf("client: %w; server: %s", err, server.errors.String())
+	if err := client.readLine(ofClient); err != nil {
+		return fmt.Errorf("client: %w; server: %s", err, server.errors.String())
 	}
 	server.stdin.Close()
-	if err := server.readLine(&sr); err != nil {
-		return cr, sr, fmt.Errorf("server: %w", err)
+	if err := server.readLine(ofServer); err != nil {
+		return fmt.Errorf("server: %w", err)
 	}
-	return cr, sr, nil
+	return nil
 }
 
 // addFlow adds what a flow's client saw. A transfer met a loss if a packet of its flow was dropped

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -31,6 +33,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/sched"
 )
 
 // stack makes the connections of a kind. Flow i is between the i-th addresses.
@@ -285,6 +288,93 @@ func (s pionStack) dial(flow int) (conn, error) {
 
 func (pionStack) about() string { return "" }
 
+// pionStreams are two streams of an association. Messages of both come by one channel.
+type pionStreams struct {
+	streams [besideStreams]*pion.Stream
+	arrived chan pionMessage
+}
+
+type pionMessage struct {
+	stream int
+	octets []byte
+	err    error
+}
+
+func newPionStreams(open func() (*pion.Stream, error)) (streamsConn, error) {
+	p := &pionStreams{arrived: make(chan pionMessage, 64)}
+	for range p.streams {
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		p.streams[s.StreamIdentifier()] = s
+	}
+	return p, nil
+}
+
+func (p *pionStreams) writeTo(stream int, b []byte) error {
+	_, err := p.streams[stream].WriteSCTP(b, pion.PayloadTypeWebRTCBinary)
+	return err
+}
+
+func (p *pionStreams) readAny(b []byte) (stream, n int, err error) {
+	m := <-p.arrived
+	return m.stream, copy(b, m.octets), m.err
+}
+
+// readStream brings what arrives on a stream.
+func (p *pionStreams) readStream(id int) {
+	b := make([]byte, longestAnswer)
+	for {
+		n, err := p.streams[id].Read(b)
+		p.arrived <- pionMessage{id, bytes.Clone(b[:n]), err}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s pionStack) listenStreams(flow int) (func() (streamsConn, error), error) {
+	cfg, err := s.newConfig(relay.Server(flow), relay.Client(flow))
+	if err != nil {
+		return nil, err
+	}
+	return func() (streamsConn, error) {
+		a, err := pion.ServerWithOptions(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return newPionStreams(a.AcceptStream)
+	}, nil
+}
+
+func (s pionStack) dialStreams(flow int) (streamsConn, error) {
+	cfg, err := s.newConfig(relay.Client(flow), relay.Server(flow))
+	if err != nil {
+		return nil, err
+	}
+	a, err := pion.ClientWithOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	next := uint16(0)
+	c, err := newPionStreams(func() (*pion.Stream, error) {
+		s, err := a.OpenStream(next, pion.PayloadTypeWebRTCBinary)
+		if err == nil {
+			_, err = s.Write([]byte{0}) // so that the server hears of it
+		}
+		next++
+		return s, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for id := range besideStreams {
+		go c.(*pionStreams).readStream(id)
+	}
+	return c, nil
+}
+
 // Ours, over UDP or raw, with the defaults.
 type ourStack struct {
 	link    string
@@ -345,3 +435,44 @@ func (s *ourStack) dial(flow int) (conn, error) {
 }
 
 func (s *ourStack) about() string { return "" }
+
+// ourStreams are the streams of an association. Short messages are the more important ones.
+type ourStreams struct{ *sctp.Conn }
+
+func newOurStreams(c conn) (streamsConn, error) {
+	of := ourStreams{c.(ourConn).Conn}
+	return of, errors.Join(of.SetScheduler(sched.Priority()), of.SetStreamValue(bulkStream, 1),
+		of.Reconfigure(func(c *sctp.Config) { c.NoDelay = true }))
+}
+
+func (c ourStreams) writeTo(stream int, b []byte) error {
+	_, err := c.WriteMsg(b, sctp.SendInfo{Stream: uint16(stream)})
+	return err
+}
+
+func (c ourStreams) readAny(b []byte) (stream, n int, err error) {
+	n, info, err := c.ReadMsg(b)
+	return int(info.Stream), n, err
+}
+
+func (s *ourStack) listenStreams(flow int) (func() (streamsConn, error), error) {
+	accept, err := s.listen(flow)
+	if err != nil {
+		return nil, err
+	}
+	return func() (streamsConn, error) {
+		c, err := accept()
+		if err != nil {
+			return nil, err
+		}
+		return newOurStreams(c)
+	}, nil
+}
+
+func (s *ourStack) dialStreams(flow int) (streamsConn, error) {
+	c, err := s.dial(flow)
+	if err != nil {
+		return nil, err
+	}
+	return newOurStreams(c)
+}
