@@ -91,6 +91,9 @@ func (d *drawer) drawAssocs() {
 		if a.UDP = d.s.Hosts[a.A].NAT || d.n(6) == 0; a.UDP && a.Use == Both {
 			a.Use = Messages
 		}
+		if x := simnet.NewRand(mixSeed(d.s.Seed, 7, uint64(len(d.s.Assocs)))); a.Use != RDMA && x.IntN(2) == 0 {
+			a.Extras = 1 + x.IntN(maxExtras)
+		}
 		d.s.Assocs = append(d.s.Assocs, a)
 	}
 }

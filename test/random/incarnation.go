@@ -28,6 +28,7 @@ type message struct {
 	stream    wire.StreamID
 	unordered bool
 	mortal    bool // it may expire
+	policy    assoc.AbandonPolicy
 	acked     bool
 	failed    bool
 	unsent    bool
@@ -39,8 +40,7 @@ type receivedLog struct {
 	from  *incarnation
 	got   []bool
 	last  map[wire.StreamID]int // number of the last ordered message of each stream
-	part  int                   // the message that is delivered in pieces, -1: none
-	off   int                   // how much of it was
+	parts map[int]int           // messages that are delivered in pieces, and how much of each was
 	over  bool
 	lossy bool // something may have got lost between the stack and its user
 }
@@ -103,6 +103,9 @@ func (l *incarnation) messageSettled(token uint64, acked, unsent bool) {
 	if !acked {
 		r.tally.Failed++
 	}
+	if !acked && m.policy != assoc.AbandonNever && !l.over {
+		r.tally.GivenUp++
+	}
 	if !acked && unsent && l.wasDelivered(n) {
 		r.recordViolation(Twice, l.e.h.node.Name, "message %d was delivered, and is reported as never sent", n)
 	}
@@ -115,15 +118,16 @@ func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byt
 	l, n := h.from, int(m.PPID&(1<<numberBits-1))
 	id := m.PPID >> numberBits
 	if m.Cut {
+		off, hasBegun := h.parts[n]
 		switch {
 		case id != l.id: // what the peer had begun to say before it restarted
-		case by.a.State() != assoc.Closed:
+			clear(h.parts)
+		case by.a.State() != assoc.Closed && (n >= len(l.said) || l.said[n].policy == assoc.AbandonNever):
 			r.recordViolation(Lost, name, "message %d ends in the middle", n)
-		case h.part != n || h.off != m.Offset:
-			r.recordViolation(Order, name, "message %d is cut off at octet %d, after %d of message %d", n, m.Offset,
-				h.off, h.part)
+		case !hasBegun || off != m.Offset:
+			r.recordViolation(Order, name, "message %d is cut off at octet %d, of %v", n, m.Offset, h.parts)
 		}
-		h.part = -1
+		delete(h.parts, n)
 		return
 	}
 	if id != l.id || n >= len(l.said) {
@@ -132,8 +136,9 @@ func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byt
 		return
 	}
 	said := &l.said[n]
-	if h.part >= 0 && (h.part != n || m.Offset != h.off) || h.part < 0 && m.Offset != 0 {
-		r.recordViolation(Order, name, "octet %d of message %d, after %d of message %d", m.Offset, n, h.off, h.part)
+	off, hasBegun := h.parts[n]
+	if m.Offset != off || !hasBegun && len(h.parts) > 0 && !by.a.Extensions().Has(assoc.Interleaving) {
+		r.recordViolation(Order, name, "octet %d of message %d, after those of %v", m.Offset, n, h.parts)
 		return
 	}
 	if n < len(h.got) && h.got[n] {
@@ -153,8 +158,11 @@ func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byt
 			end)
 		return
 	}
-	if h.part, h.off = -1, 0; m.More {
-		h.part, h.off = n, end
+	if !hasBegun && len(h.parts) > 0 {
+		r.tally.Between++
+	}
+	if delete(h.parts, n); m.More {
+		h.parts[n] = end
 		r.tally.Pieces++
 		return
 	}

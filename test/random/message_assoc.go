@@ -64,6 +64,7 @@ func newTalk(r *run, i int) *messageAssoc {
 	for side, id := range []int{s.A, s.B} {
 		h := r.hosts[id]
 		t.ends[side] = &end{t: t, side: side, h: h, cfg: drawConfig(s.Config, h)}
+		setExtras(&t.ends[side].cfg, s.Extras, side)
 	}
 	return t
 }
@@ -196,7 +197,7 @@ func (l *assocSide) beginReceiving() {
 	t := l.e.t
 	for i := len(t.lives) - 1; i >= 0; i-- {
 		if x := t.lives[i]; x.tag == l.a.PeerTag() && x.e.side != l.e.side {
-			l.in = &receivedLog{from: x, last: make(map[wire.StreamID]int), part: -1}
+			l.in = &receivedLog{from: x, last: make(map[wire.StreamID]int), parts: make(map[int]int)}
 			x.heard = append(x.heard, l.in)
 			return
 		}
@@ -284,9 +285,9 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		e.t.r.judgeEnd(e.h, l.a, ev.Err, e.t)
 		e.mute = 0 // what has come is read at last
 		l.readAll()
-		if l.in != nil && l.in.part >= 0 {
+		if l.in != nil && len(l.in.parts) > 0 {
 			e.t.r.recordViolation(Lost, e.h.node.Name,
-				"of message %d %d octets were read, and nothing says that no more will come", l.in.part, l.in.off)
+				"octets of messages were read, and nothing says that no more will come: %v", l.in.parts)
 		}
 		l.down = ev.Err
 		e.t.r.tally.countEnd(ev.Err)
@@ -403,6 +404,10 @@ func (l *assocSide) sendNext(b *messageBurst) bool {
 	if d.n(16) == 0 {
 		msg.Path = uint8(1 + d.n(l.a.NumPaths()))
 	}
+	if d.drawPolicy(l.a, &msg); msg.Policy == assoc.AbandonForRoom {
+		l.a.MakeRoom(now, m.size, msg.Limit)
+	}
+	l.out.said[n].policy = msg.Policy
 	err := l.a.Send(now, &msg)
 	if err == nil {
 		e.t.r.tally.Said++

@@ -28,6 +28,7 @@ type Assoc struct {
 	A, B   int
 	UDP    bool   // through UDP (RFC 6951)
 	Config uint64 // from which the limits and timers of both ends follow; 0: the defaults
+	Extras int    // of both ends, see extrasOf; 0: none
 }
 
 // Use is what an association is for.
@@ -127,7 +128,7 @@ func (s *Schedule) Literal(pkg string) string {
 			use = pkg + []string{"Messages", "Both", "RDMA"}[a.Use]
 		}
 		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)],
-			fieldList("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config))
+			fieldList("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config, "Extras", a.Extras))
 	}
 	fmt.Fprintf(&b, "},\n\tActs: []%sAct{\n", pkg)
 	for _, a := range s.Acts {
