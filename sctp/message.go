@@ -28,12 +28,14 @@ type SendInfo struct {
 	Lifetime time.Duration
 	// Abandon gives the message up although it was sent, where both ends have agreed on that
 	// (Config.PartialReliability, Conn.Extensions). AbandonExpired does so when Lifetime is over,
-	// AbandonResent when a part of it would be sent again more than Limit times. EventSendFailed
+	// AbandonResent when a part of it would be sent again more than Limit times, and AbandonForRoom
+	// when a message of such a policy and a lower Limit finds the send buffer full. EventSendFailed
 	// reports it. Without the peer's consent the error is ErrNoPartialReliability. Default
 	// AbandonNever.
 	Abandon AbandonPolicy
-	// Limit is how often a part of the message is sent again under AbandonResent. Default 0: it is
-	// sent once.
+	// Limit is how often a part of the message is sent again under AbandonResent; 0 means that it is
+	// sent once. Under AbandonForRoom it is the priority, 0 the highest (RFC 7496 section 3.3).
+	// Default 0.
 	Limit uint32
 	// Dest is an address of the peer: the message goes there while that path is active (section
 	// 6.4). The zero address stands for the primary path.
