@@ -36,7 +36,7 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 		}
 	}
 	if n > 0 {
-		s.detached.upTo = s.outstanding.nextTSN + wire.TSN(s.queue.numWaiting()) + 1
+		s.detached.upTo = s.outstanding.nextTSN + wire.TSN(s.queue.numWaiting()+s.queue.numHeld()) + 1
 	}
 	return more
 }

@@ -56,5 +56,8 @@ func (q *sendQueue) dropWhere(isDropped func(*Message) bool) (list []FailedMessa
 	if q.streams != nil {
 		q.waitingOctets -= q.removeFromStreams(drop)
 	}
+	if h := q.heldMessages(); h != nil {
+		q.waitingOctets -= h.waiting.removeWhere(drop)
+	}
 	return list
 }

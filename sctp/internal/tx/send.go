@@ -16,6 +16,7 @@ func (s *Sender) HasNothingPending() bool {
 // isDrained is HasNothingPending without the needs of congestion control.
 func (s *Sender) isDrained() bool {
 	return s.outstanding.len() == 0 && s.queue.isEmpty() && !s.HasMoreWork() && !s.tailProbe.pending &&
+		s.queue.heldMessages() == nil &&
 		s.burst.paceAt == rawio.Never && s.burst.coalesceEndAt == rawio.Never && s.window.probeAt == rawio.Never &&
 		(s.upper.source == nil || s.upper.source.Idle())
 }
@@ -209,8 +210,8 @@ func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 			return true
 		}
 	}
-	if !s.queue.isEmpty() {
-		return false // the scheduler begins a new packet
+	if !s.queue.isEmpty() || s.queue.holdsAll() {
+		return false // the scheduler begins a new packet, or no stream is to send
 	}
 	l.msg = Message{}
 	if u.source == nil || u.fault != nil || room < minSourceRoom || !u.source.Next(now, room, &l.msg) {

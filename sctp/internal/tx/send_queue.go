@@ -54,7 +54,7 @@ func (q *sendQueue) add(m *Message) {
 	}
 	n := m.Len()
 	q.bufferedOctets += n
-	if q.streams != nil && q.addToStream(m, n) {
+	if q.streams != nil && (q.hold(m, n) || q.addToStream(m, n)) {
 		return
 	}
 	if q.isEmpty() {

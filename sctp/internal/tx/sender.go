@@ -192,7 +192,7 @@ func (s *Sender) Stats() Stats { return s.stats.toStats() }
 // Idle reports that there is nothing to wait for before a shutdown (section 9.2). Nothing is
 // outstanding, queued, or to be had from the Source.
 func (s *Sender) Idle(now rawio.Time) bool {
-	return s.outstanding.len() == 0 && !s.loadMessage(now, s.MaxPayload())
+	return s.outstanding.len() == 0 && s.queue.numHeld() == 0 && !s.loadMessage(now, s.MaxPayload())
 }
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.

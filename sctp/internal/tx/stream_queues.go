@@ -2,6 +2,7 @@ package tx
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"unsafe"
 
@@ -34,6 +35,7 @@ type streamQueues struct {
 	ahead   aheadBudget                  // what may be sent beyond cwnd
 	numbers sparse.Table[messageNumbers] // with I-DATA
 	amounts *streamAmounts               // what each has buffered; nil until somebody asks
+	onHold  *heldMessages                // those of streams that are being reset; usually nil
 }
 
 // streamQueue is the messages of a stream that wait.
@@ -285,7 +287,8 @@ func (y *streamQueues) held() int {
 	if y == nil {
 		return 0
 	}
-	n := int(unsafe.Sizeof(*y)) + cap(y.queues)*int(unsafe.Sizeof(y.queues[0])) + y.numbers.Held() + y.amounts.held()
+	n := int(unsafe.Sizeof(*y)) + cap(y.queues)*int(unsafe.Sizeof(y.queues[0])) + y.numbers.Held() + y.amounts.held() +
+		y.onHold.memory()
 	for _, z := range y.queues {
 		n += int(unsafe.Sizeof(*z)) + len(z.waiting.ring)*int(unsafe.Sizeof(Message{}))
 	}
@@ -309,7 +312,7 @@ func (y *streamQueues) trim() {
 	}
 }
 
-// allQueued visits the messages that were never in the slot.
+// allQueued visits the messages that were never in the slot, without those that are held.
 func (q *sendQueue) allQueued(yield func(*Message) bool) {
 	for i := range q.waiting.length {
 		if !yield(q.waiting.at(i)) {
@@ -328,14 +331,34 @@ func (q *sendQueue) allQueued(yield func(*Message) bool) {
 	}
 }
 
-// allWaiting visits the messages that wait, also those that wait for their turn again.
-func (q *sendQueue) allWaiting(yield func(*Message) bool) {
+// allUnheld visits the messages that wait, also those that wait for their turn again.
+func (q *sendQueue) allUnheld(yield func(*Message) bool) {
 	for l := range q.allBegun {
 		if !yield(&l.msg) {
 			return
 		}
 	}
 	q.allQueued(yield)
+}
+
+// allHeld visits those that wait for Release.
+func (q *sendQueue) allHeld(yield func(*Message) bool) {
+	for i := range q.numHeld() {
+		if !yield(q.streams.onHold.waiting.at(i)) {
+			return
+		}
+	}
+}
+
+// allWaiting visits all of these.
+func (q *sendQueue) allWaiting(yield func(*Message) bool) {
+	for _, visit := range []iter.Seq[*Message]{q.allUnheld, q.allHeld} {
+		for m := range visit {
+			if !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 // allBegun visits the messages that wait for their turn again.
@@ -360,7 +383,13 @@ func (q *sendQueue) allWholeUnsent(yield func(*Message) bool) {
 			return
 		}
 	}
-	q.allQueued(yield)
+	for _, visit := range []iter.Seq[*Message]{q.allQueued, q.allHeld} {
+		for m := range visit {
+			if !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 // begunOctets is how many octets were sent of messages that wait for their turn again.

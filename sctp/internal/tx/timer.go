@@ -172,6 +172,7 @@ func (s *Sender) Stop() {
 		p.timers.stop()
 	}
 	s.SetScheduler(nil) // what is left fails in the order in which it came
+	s.Release()
 	if s.partial() != nil {
 		s.partial().forward.due, s.partial().forward.againAt = false, rawio.Never
 	}
