@@ -20,7 +20,14 @@ func (r *Receiver) Audit(lent int) error {
 	if r.advertisedWindow < 0 || r.advertisedWindow > r.reassembly.dataLimit {
 		return fmt.Errorf("a window of %d octets is advertised of %d", r.advertisedWindow, r.reassembly.dataLimit)
 	}
-	return r.reassembly.auditMessages(lent)
+	memory := 0
+	if r.isFrozen() {
+		for _, f := range r.aside.frozen {
+			lent += f.payload
+			memory += len(f.chunk) + frozenCost
+		}
+	}
+	return r.reassembly.auditMessages(lent, memory)
 }
 
 // auditTSNs checks that the highest TSN has been received, the one after the cumulative TSN has
@@ -39,10 +46,12 @@ func (k *Tracker) auditTSNs() error {
 	return nil
 }
 
-func (r *Reassembly) auditMessages(lent int) error {
+// auditMessages recounts the messages. Beside them lent octets of user data are held, in mem octets
+// of memory.
+func (r *Reassembly) auditMessages(lent, mem int) error {
 	seen := make(map[*Message]bool)
 	loans := make(map[*bufferRef]int)
-	used, mem, skips := lent, 0, 0
+	used, skips := lent, 0
 	count := func(m *Message) error {
 		if seen[m] {
 			return nil

@@ -9,6 +9,9 @@ import (
 // waited for them in their streams become ready. It returns false for a chunk that is out of date.
 // PacketDone ends the packet, as with DATA.
 func (r *Receiver) ForwardTSN(f wire.ForwardTSN) bool {
+	if r.isFrozen() {
+		return r.freezeForwardTSN(f.NewCumTSN(), wire.Chunk(f))
+	}
 	cum, g := r.tracker.Cum(), &r.reassembly
 	if !r.forwardCumTSN(f.NewCumTSN()) {
 		return false

@@ -54,6 +54,6 @@ func (r *Receiver) GrowBuffer(octets int) {
 
 // resetBufferSize makes the receive buffer what it was at first.
 func (r *Receiver) resetBufferSize() {
-	r.cfg.RecvBuffer = r.initialBuffer
+	r.cfg.RecvBuffer = int(r.initialBuffer)
 	r.fitBuffer()
 }

@@ -6,13 +6,19 @@ import (
 )
 
 // AdmitInterleaved is Admit for I-DATA. After New call Discard or QueueInterleaved.
-func (r *Receiver) AdmitInterleaved(d wire.IData) Admission { return r.admit(d.TSN(), false) }
+func (r *Receiver) AdmitInterleaved(d wire.IData) Admission {
+	return r.admit(d.TSN(), d.Stream(), wire.Chunk(d), false)
+}
 
 // QueueInterleaved is Queue for I-DATA.
 func (r *Receiver) QueueInterleaved(d wire.IData, buf *rawio.Buf) error {
 	r.noteIData(d)
 	r.advertisedWindow = max(r.advertisedWindow-len(d.Payload()), 0)
 	r.readRate.received += len(d.Payload())
+	if r.isFrozen() {
+		r.freeze(d.TSN(), wire.Chunk(d), len(d.Payload()))
+		return nil
+	}
 	return r.reassembly.AddInterleaved(d, buf)
 }
 
@@ -34,6 +40,9 @@ func (r *Receiver) noteIData(d wire.IData) {
 // IForwardTSN is ForwardTSN for I-FORWARD-TSN (RFC 8260 section 2.3.1). Its MIDs say which messages
 // are dropped.
 func (r *Receiver) IForwardTSN(f wire.IForwardTSN) bool {
+	if r.isFrozen() {
+		return r.freezeForwardTSN(f.NewCumTSN(), wire.Chunk(f))
+	}
 	if !r.forwardCumTSN(f.NewCumTSN()) {
 		return false
 	}

@@ -27,13 +27,13 @@ type IdleState struct {
 // delivered, released and acknowledged. The buffer has not grown, and memory is not short.
 func (r *Receiver) CanIdle() bool {
 	g := &r.reassembly
-	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.streams.numPlaceholders == 0 &&
+	return r.aside == nil && g.heldOctets == 0 && g.store.usedMemory == 0 && g.streams.numPlaceholders == 0 &&
 		g.partial.message == nil && !g.partial.isBeingPopped() && len(g.streams.due) == 0 &&
 		g.outOfOrder.count == 0 && g.ext.isAtRest() && g.byLastTSN.endsAtBase == nil &&
 		g.byLastTSN.baseTSN == r.tracker.Cum() &&
 		!r.tracker.HasGaps() && !r.tracker.HasDups() && !r.hadGaps &&
 		!r.ackPolicy.Pending() && r.ackPolicy.sackDueAt == rawio.Never && !r.ackPolicy.hasData && !r.underPressure &&
-		r.cfg.RecvBuffer == r.initialBuffer
+		r.cfg.RecvBuffer == int(r.initialBuffer)
 }
 
 // IdleState returns what RestoreFrom goes on from. Call it only when CanIdle returns true.

@@ -47,13 +47,14 @@ type Receiver struct {
 	hadGaps bool // TSNs were missing before the packet in processing
 	// underPressure: memory is short, and the window is closed, whatever room there is
 	underPressure    bool
-	advertisedWindow int // the a_rwnd last advertised, less what has come in since
+	initialBuffer    int32 // Config.RecvBuffer before it has grown
+	advertisedWindow int   // the a_rwnd last advertised, less what has come in since
 	cfg              mutableConfig
 	readRate         readRate
 	ackPolicy        AckPolicy
 	reassembly       Reassembly
 
-	initialBuffer int // Config.RecvBuffer before it has grown
+	aside         *setAside // DATA that a reset of streams keeps out; usually nil
 	evictedChunks uint64
 }
 
@@ -87,7 +88,7 @@ func (r *Receiver) resetState(cfg Config) {
 		advertisedWindow: cfg.RecvBuffer,
 		cfg:              mutableConfig{cfg.RecvBuffer, cfg.MaxBuffer, cfg.PartialPoint, cfg.PMDCS},
 		reassembly:       r.reassembly,
-		initialBuffer:    cfg.RecvBuffer,
+		initialBuffer:    int32(cfg.RecvBuffer),
 		evictedChunks:    r.evictedChunks,
 	}
 }
@@ -96,11 +97,11 @@ func (r *Receiver) resetState(cfg Config) {
 // closed it takes a chunk only below the highest TSN received, in place of the highest held for
 // reordering. With too many placed messages ahead of their SSN it takes no further one.
 func (r *Receiver) Admit(d wire.Data) Admission {
-	return r.admit(d.TSN(), r.reassembly.isBlockedByMissingSSN(d))
+	return r.admit(d.TSN(), d.Stream(), wire.Chunk(d), r.reassembly.isBlockedByMissingSSN(d))
 }
 
-// admit is Admit by the TSN alone. isBlocked says that a chunk would wait behind too many others.
-func (r *Receiver) admit(t wire.TSN, isBlocked bool) Admission {
+// admit is Admit for both kinds of chunk. isBlocked says that it would wait behind too many others.
+func (r *Receiver) admit(t wire.TSN, stream wire.StreamID, c wire.Chunk, isBlocked bool) Admission {
 	switch r.tracker.Check(t) {
 	case SeenBefore:
 		r.tracker.NoteDuplicate(t)
@@ -109,6 +110,10 @@ func (r *Receiver) admit(t wire.TSN, isBlocked bool) Admission {
 		r.ackPolicy.NoteData(true)
 		return Duplicate
 	case TooFarAhead:
+		r.ackPolicy.NoteData(true)
+		return Dropped
+	}
+	if r.aside != nil && r.aside.keepsOut(t, stream, c) {
 		r.ackPolicy.NoteData(true)
 		return Dropped
 	}
@@ -152,6 +157,10 @@ func (r *Receiver) Queue(d wire.Data, buf *rawio.Buf) error {
 	r.ackPolicy.NoteData(d.I())
 	r.advertisedWindow = max(r.advertisedWindow-len(d.Payload()), 0)
 	r.readRate.received += len(d.Payload())
+	if r.isFrozen() {
+		r.freeze(d.TSN(), wire.Chunk(d), len(d.Payload()))
+		return nil
+	}
 	if err := r.reassembly.Add(d, buf); err != nil {
 		return err
 	}
@@ -172,7 +181,9 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 		r.ackPolicy.NoteLoss()
 	}
 	r.ackPolicy.PacketDone(now, gaps || r.hadGaps)
-	r.hadGaps = gaps
+	if r.hadGaps = gaps; r.isFrozen() {
+		return nil
+	}
 	if err := r.reassembly.Check(r.tracker.Cum()); err != nil {
 		return err
 	}
@@ -244,6 +255,9 @@ func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 // HasMissing says whether messages of the peer are incomplete or out of order: a TSN, a fragment or
 // an SSN is missing. A TSN that the peer has given up counts as received.
 func (r *Receiver) HasMissing() bool {
+	if r.isFrozen() { // what is frozen may complete the others
+		return r.tracker.HasGaps()
+	}
 	g := &r.reassembly
 	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.ext.hasOpen() ||
 		g.outOfOrder.count > g.streams.numPlaceholders && len(g.streams.due) == 0
@@ -265,7 +279,9 @@ func (r *Receiver) Buffered() int { return r.reassembly.Used() }
 
 // Held returns the octets of memory that the receiver keeps: messages and their packet buffers,
 // tables of streams and of TSNs, and what is kept for reuse.
-func (r *Receiver) Held() int { return int(unsafe.Sizeof(*r)) + r.tracker.Held() + r.reassembly.Held() }
+func (r *Receiver) Held() int {
+	return int(unsafe.Sizeof(*r)) + r.tracker.Held() + r.reassembly.Held() + r.aside.memory()
+}
 
 // Steps returns how many messages, and links to them, DATA chunks and reads have looked at. That is
 // all work whose time varies.
@@ -314,13 +330,17 @@ func (r *Receiver) noteRoom() {
 func (r *Receiver) CutOff() { r.reassembly.CutOff() }
 
 // Close gives all memory back except what the upper layer has yet to release.
-func (r *Receiver) Close() { r.reassembly.Close() }
+func (r *Receiver) Close() {
+	r.closeAside()
+	r.reassembly.Close()
+}
 
 // Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is
 // forgotten but the messages that Receive has returned. They count against the new window until
 // they are released, so that restarts cannot make the upper layer hold ever more. cfg.MaxMessage
 // must be as before.
 func (r *Receiver) Restart(cfg Config) {
+	r.closeAside()
 	r.reassembly.Restart(cfg.PeerTSN, cfg.InStreams)
 	r.reassembly.ext = newExtensions(cfg)
 	r.reassembly.dataLimit = cfg.RecvBuffer

@@ -5,10 +5,10 @@ package rx
 // buffer comes about as the advertised window is used up and read.
 func (r *Receiver) SetBuffers(octets, most, partial int) {
 	r.cfg.PartialPoint, r.cfg.MaxBuffer = partial, most
-	if octets == r.initialBuffer && r.cfg.RecvBuffer <= max(octets, most) {
+	if octets == int(r.initialBuffer) && r.cfg.RecvBuffer <= max(octets, most) {
 		return
 	}
-	r.initialBuffer, r.cfg.RecvBuffer = octets, octets
+	r.initialBuffer, r.cfg.RecvBuffer = int32(octets), octets
 	r.reassembly.store.dataLimit = octets
 	r.reassembly.freeSpares()
 	r.fitBuffer()

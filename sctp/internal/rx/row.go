@@ -13,7 +13,7 @@ import (
 // has to be admitted and counted. That is so if nothing was lost recently, so that nothing is
 // missing, and nothing is held.
 func (r *Receiver) CanPlaceRow() bool {
-	return !r.underPressure && !r.isShrinking() && r.reassembly.Empty() && r.ackPolicy.allowsFastPath()
+	return !r.underPressure && r.aside == nil && !r.isShrinking() && r.reassembly.Empty() && r.ackPolicy.allowsFastPath()
 }
 
 // PlacedRow is Admit and Placed for unordered DATA of n packets, after CanPlaceRow has returned
@@ -32,7 +32,7 @@ func (r *Receiver) RowDone(now rawio.Time, n int) { r.ackPolicy.PacketsDone(now,
 // placed.
 func (r *Receiver) MidMessage() (unordered, ok bool) {
 	m := r.reassembly.byLastTSN.endsAtBase
-	if m == nil || r.underPressure || !r.ackPolicy.allowsFastPath() {
+	if m == nil || r.underPressure || r.aside != nil || !r.ackPolicy.allowsFastPath() {
 		return false, false
 	}
 	return m.Unordered, true
