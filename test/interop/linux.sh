@@ -112,7 +112,7 @@ before_capture_ends() {
 }
 
 CGO_ENABLED=0 $GO build -o "$dir/" ./test/interop/linux/agent && $GO build -o "$dir/ours" ./test/interop/peer || exit 2
-gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -DLINUX_SCTP -o "$dir/theirs" test/interop/theirs/{peer,options,pattern,report,linux}.c -lpthread || exit 2
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -DLINUX_SCTP -o "$dir/theirs" test/interop/theirs/{peer,options,pattern,report,resets,linux}.c -lpthread || exit 2
 guest_build && make_net && guest_up || { echo "$me: cannot make the guest" >&2; exit 2; }
 echo "     the guest runs Linux $(in_guest uname -r)"
 

@@ -13,6 +13,7 @@ count=${COUNT:-100000}
 keep=${KEEP:-}
 peer_name=usrsctp
 . test/interop/lib.sh
+. test/interop/reconfig.sh
 install /usr/include/usrsctp.h:libusrsctp-dev
 
 make_net() {
@@ -75,7 +76,7 @@ them() {
 }
 
 $GO build -o "$dir/ours" ./test/interop/peer || exit 2
-gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "$dir/theirs" test/interop/theirs/{peer,options,pattern,report,usrsctp}.c -lusrsctp -lpthread || exit 2
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "$dir/theirs" test/interop/theirs/{peer,options,pattern,report,resets,usrsctp}.c -lusrsctp -lpthread || exit 2
 make_net || { echo "$me: cannot make the network" >&2; exit 2; }
 
 # Much data both ways at once.
@@ -98,8 +99,10 @@ for who in us them; do
 done
 
 shutdown_rows
+reconfig_lossy_rows
 lossless
 
+reconfig_rows
 both_end us
 
 # One end shuts down while the other is still sending: what the other has queued by then arrives.

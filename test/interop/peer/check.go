@@ -12,7 +12,10 @@ type checker struct {
 	seen  [maxRun][]bool // which messages came
 	last  [maxRun][]int  // per stream: 1 + index of the last ordered message
 	wrong int
-	want  [maxSize]byte
+
+	lastSSN      map[uint16]uint16
+	numbersAgain int // SSNs that began anew
+	want         [maxSize]byte
 }
 
 // checkMessage returns the run the message belongs to.
@@ -45,6 +48,10 @@ func (c *checker) checkMessage(b []byte, info sctp.RecvInfo) (run int) {
 			c.reportWrong("out of order", info)
 		}
 		c.last[run][s.stream] = index + 1
+		if last, ok := c.lastSSN[s.stream]; ok && info.SSN == 0 && last != 65535 {
+			c.numbersAgain++
+		}
+		c.lastSSN[s.stream] = info.SSN
 	}
 	return run
 }

@@ -38,6 +38,8 @@ type options struct {
 	heartbeat          time.Duration
 	pathRetrans        int
 	buffer             int
+	resets             string
+	reorder            int
 	cookieLife         time.Duration
 	timeout            time.Duration
 	outgoing, incoming pattern
@@ -75,6 +77,9 @@ func parseOptions() *options {
 	cookieLife := f.Int("cookie-life", 0, "Valid.Cookie.Life in `ms`")
 	f.IntVar(&o.pathRetrans, "path-retrans", 0, "Path.Max.Retrans")
 	f.IntVar(&o.buffer, "buffer", 0, "`octets` of sending, and of receiving")
+	f.StringVar(&o.resets, "resets", "",
+		"ask for these among the messages: out, in, all-out, all-in, add-out, add-in, tsns")
+	f.IntVar(&o.reorder, "reorder", 0, "percent of packets that later ones overtake")
 	timeout := f.Int("timeout", 60, "give up after so many `seconds`")
 	pflag.Parse()
 	o.rtoMin, o.rtoMax = time.Duration(*rtoMin)*time.Millisecond, time.Duration(*rtoMax)*time.Millisecond
@@ -116,6 +121,13 @@ func (o *options) serveOnce() (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if o.reorder > 0 {
+		raw, ok := link.(rawLink)
+		if !ok {
+			return false, errors.New("--reorder is for raw links")
+		}
+		link = &reorderingLink{rawLink: raw, percent: o.reorder}
+	}
 	t, err := sctp.NewTransport(link, &sctp.TransportConfig{CloseTimeout: o.timeout})
 	if err != nil {
 		return false, err
@@ -132,6 +144,9 @@ func (o *options) newConfig() (*sctp.Config, error) {
 		SendBuffer: o.buffer, RecvBuffer: o.buffer,
 		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat,
 		CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans}
+	if o.resets != "" {
+		c.StreamReset = sctp.AllowStreamReset | sctp.AllowTSNReset | sctp.AllowAddStreams
+	}
 	if o.adaptation >= 0 {
 		a := uint32(o.adaptation)
 		c.Adaptation = &a

@@ -28,7 +28,7 @@ type transfer struct {
 // runTransfer sends and receives until the association is over and says whether all went well.
 func (o *options) runTransfer(c *sctp.Conn) bool {
 	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)),
-		check: checker{pattern: o.incoming}}
+		check: checker{pattern: o.incoming, lastSSN: map[uint16]uint16{}}}
 	start := time.Now()
 	var rest sync.WaitGroup
 	rest.Go(t.sendAll)
@@ -42,6 +42,9 @@ func (o *options) runTransfer(c *sctp.Conn) bool {
 	t.changed.L.Unlock()
 	rest.Wait()
 	printLine("received %d of %d", t.received, o.expect)
+	if o.resets != "" {
+		printLine("numbers-again %d", t.check.numbersAgain)
+	}
 	s := c.Stats()
 	printLine("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d "+
 		"duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
@@ -78,6 +81,7 @@ func (t *transfer) sendAll() {
 		if i < t.send {
 			s := t.outgoing.shapeOf(run, i)
 			l.Unlock()
+			t.askIfDue(i)
 			n, err := t.c.WriteMsg(s.fillOctets(buf),
 				sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered})
 			l.Lock()
@@ -155,6 +159,8 @@ func (t *transfer) reportEvents() {
 			printLine("address %v unreachable", ev.Path)
 		case sctp.EventPeerShutdown:
 			printLine("peer-shutdown")
+		case sctp.EventStreamsReset, sctp.EventTSNsReset, sctp.EventStreamsAdded:
+			reportChange(ev)
 		case sctp.EventPeerError:
 			printLine("peer-error %v", ev.Err)
 		case sctp.EventDown:

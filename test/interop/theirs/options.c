@@ -30,6 +30,7 @@ static const char usage[] =
 	"  --reason TEXT            of the abort\n"
 	"  --rto-min MS, --rto-max MS, --heartbeat MS, --cookie-life MS, --path-retrans N\n"
 	"  --buffer OCTETS          of sending, and of receiving\n"
+	"  --resets LIST            ask for these among the messages: out, in, all-out, all-in, add-out, add-in, tsns\n"
 	"  --timeout S              give up after so many seconds (60)\n";
 
 static void fail(const char *what, const char *value)
@@ -82,7 +83,7 @@ void parse(struct options *o, int argc, char **argv)
 {
 	enum { SERVER = 1, UDP, DUAL, LOCAL, PEER, PORT, LOCAL_PORT, UDP_PORT, ENCAP_PORT, STREAMS, SEND, EXPECT,
 		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
-		HEARTBEAT, PATH_RETRANS, BUFFER, COOKIE_LIFE, TIMEOUT };
+		HEARTBEAT, PATH_RETRANS, BUFFER, COOKIE_LIFE, RESETS, TIMEOUT };
 	static const struct option names[] = {
 		{"server", 0, NULL, SERVER}, {"udp", 0, NULL, UDP}, {"dual", 0, NULL, DUAL}, {"local", 1, NULL, LOCAL}, {"peer", 1, NULL, PEER},
 		{"port", 1, NULL, PORT}, {"local-port", 1, NULL, LOCAL_PORT}, {"udp-port", 1, NULL, UDP_PORT},
@@ -93,7 +94,7 @@ void parse(struct options *o, int argc, char **argv)
 		{"adaptation", 1, NULL, ADAPTATION}, {"end", 1, NULL, END}, {"reason", 1, NULL, REASON},
 		{"rto-min", 1, NULL, RTO_MIN}, {"rto-max", 1, NULL, RTO_MAX},
 		{"heartbeat", 1, NULL, HEARTBEAT}, {"path-retrans", 1, NULL, PATH_RETRANS}, {"buffer", 1, NULL, BUFFER}, {"cookie-life", 1, NULL, COOKIE_LIFE},
-		{"timeout", 1, NULL, TIMEOUT}, {0},
+		{"resets", 1, NULL, RESETS}, {"timeout", 1, NULL, TIMEOUT}, {0},
 	};
 	static const char *const sizes[] = {"small", "mixed", "big", NULL};
 	static const char *const orders[] = {"ordered", "unordered", "both", NULL};
@@ -105,7 +106,7 @@ void parse(struct options *o, int argc, char **argv)
 	o->port = 5001;
 	o->udp_port = o->encap_port = 9899;
 	o->adaptation = -1;
-	o->reason = "";
+	o->reason = o->resets = "";
 	o->timeout = 60;
 	o->out = (struct pattern){.sizes = SIZES_MIXED, .streams = 10};
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -138,6 +139,7 @@ void parse(struct options *o, int argc, char **argv)
 		case PATH_RETRANS: o->path_retrans = (unsigned)number("--path-retrans", optarg, 100); break;
 		case BUFFER: o->buffer = (unsigned)number("--buffer", optarg, 1 << 30); break;
 		case COOKIE_LIFE: o->cookie_life = (unsigned)number("--cookie-life", optarg, 60000); break;
+		case RESETS: o->resets = optarg; break;
 		case TIMEOUT: o->timeout = (unsigned)number("--timeout", optarg, 3600); break;
 		default: fail("see the options:", "");
 		}

@@ -33,6 +33,7 @@ struct options {
 	unsigned path_retrans;  /* Path.Max.Retrans */
 	unsigned buffer;        /* octets of send and receive buffer */
 	unsigned cookie_life;   /* ms */
+	const char *resets;     /* what to ask of the peer about streams */
 	unsigned timeout;       /* s */
 };
 

@@ -12,6 +12,7 @@
 
 #include "options.h"
 #include "report.h"
+#include "resets.h"
 #include "stack.h"
 
 static struct options o;
@@ -29,6 +30,8 @@ static unsigned char *seen[MAX_RUN]; /* which messages came */
 static long *last[MAX_RUN];          /* per stream: index of the last ordered message */
 static unsigned received;            /* messages of the run that is expected */
 static unsigned long octets_in, octets_out;
+static unsigned numbers_again;       /* SSNs that began anew */
+static int *last_ssn;                /* per stream, -1: none */
 static int bad;
 
 static double now(void)
@@ -86,6 +89,8 @@ static void configure(void)
 		struct sctp_event e = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_type = events[i], .se_on = 1};
 		set(IPPROTO_SCTP, SCTP_EVENT, &e, sizeof e, "SCTP_EVENT");
 	}
+	if (*o.resets != 0)
+		enable_resets();
 	set(IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on, "SCTP_RECVRCVINFO");
 	set(IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
 	path.spp_address.ss_family = (sa_family_t)family();
@@ -188,8 +193,12 @@ static void *sender(void *arg)
 		if (i < o.send) {
 			struct shape s = shape_of(&o.out, mine, i);
 			pthread_mutex_unlock(&lock);
+			ask_if_due(&o, i);
 			fill(&s, b);
-			ssize_t n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid);
+			ssize_t n;
+			while ((n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid)) < 0 && errno == EAGAIN &&
+				*o.resets != 0)
+				usleep(1000); /* the stream is being reset */
 			if (n != (ssize_t)s.size) {
 				line("send-failed index=%u: %s", i, strerror(errno));
 				return arg;
@@ -249,6 +258,8 @@ static void check(const unsigned char *b, size_t len, const struct sctp_rcvinfo 
 		if (last[r][s.stream] >= (long)i)
 			wrong("out of order", ppid);
 		last[r][s.stream] = (long)i;
+		numbers_again += last_ssn[s.stream] >= 0 && last_ssn[s.stream] < 65535 && info->rcv_ssn == 0;
+		last_ssn[s.stream] = info->rcv_ssn;
 	}
 	octets_in += len;
 	if (r != o.peer_run)
@@ -313,6 +324,9 @@ int main(int argc, char **argv)
 	sigaddset(&term, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &term, NULL);
 	run = o.run;
+	last_ssn = malloc(o.in.streams * sizeof *last_ssn);
+	for (unsigned k = 0; k < o.in.streams; k++)
+		last_ssn[k] = -1;
 	set_up();
 	start = now();
 	pthread_create(&thread, NULL, sender, NULL);
@@ -325,6 +339,8 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	n = stack_counters();
 	line("received %u of %u", received, o.expect);
+	if (*o.resets != 0)
+		line("numbers-again %u", numbers_again);
 	line("stats seconds=%.3f octets-in=%lu octets-out=%lu chunks-out=%u retransmitted=%u fast=%u timeouts=%u duplicates=%u",
 	     start, octets_in, octets_out, n.chunks_out, n.retransmitted, n.fast, n.timeouts, n.duplicates);
 	if (received != o.expect && !o.partial)

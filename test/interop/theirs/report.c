@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include "resets.h"
+
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,6 +111,11 @@ int notification(const union sctp_notification *n, size_t len)
 		break;
 	case SCTP_SHUTDOWN_EVENT:
 		line("peer-shutdown");
+		break;
+	case SCTP_STREAM_RESET_EVENT:
+	case SCTP_ASSOC_RESET_EVENT:
+	case SCTP_STREAM_CHANGE_EVENT:
+		reset_notification(n);
 		break;
 	case SCTP_REMOTE_ERROR:
 		line("peer-error cause=%u", n->sn_remote_error.sre_error);
