@@ -182,15 +182,20 @@ func TestOptionsInMemory(t *testing.T) {
 // overMemory returns as many associations as asked for over links of memory, and the link of the
 // clients, which marks no packets and may lose all.
 func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.LossyLink) {
+	return overMemoryWith(t, n, sctp.Config{})
+}
+
+// overMemoryWith is overMemory with options of both sides.
+func overMemoryWith(t *testing.T, n int, cfg sctp.Config) (clients, servers []*Socket, out *mempair.LossyLink) {
 	la, lb := mempair.New(t, mem.Options{})
 	out = &mempair.LossyLink{Link: la}
 	ta := must.Get(sctp.NewTransport(struct{ rawio.Link }{out}, nil))(t)
 	tb := must.Get(sctp.NewTransport(lb, nil))(t)
-	l := must.Get(tb.Listen(0, nil))(t)
+	l := must.Get(tb.Listen(0, &cfg))(t)
+	cfg.Events = maxNotifications
 	t.Cleanup(func() { l.Close(); ta.Close(); tb.Close() })
 	for range n {
-		c := must.Get(ta.Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port()),
-			&sctp.Config{Events: maxNotifications}))(t)
+		c := must.Get(ta.Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port()), &cfg))(t)
 		a, b := NewSocket(false, false), NewSocket(false, false)
 		a.setConn(c)
 		b.setConn(must.Get(l.Accept(t.Context()))(t))

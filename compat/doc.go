@@ -23,6 +23,8 @@
 //     6458 section 5.3.2).
 //   - SCTP_RECVRCVINFO and SCTP_RECVNXTINFO fail with ENOPROTOOPT: what a read tells is an
 //     [SndRcvInfo].
+//   - SCTP_RESET_STREAMS and SCTP_RESET_ASSOC wait for messages that are queued, where Linux's fail
+//     with EAGAIN.
 //   - SO_RCVBUF and SO_SNDBUF begin at 1 MiB and grow with the path if they are not set.
 //   - The descriptor of a socket is that of a UDP socket. It carries the socket's options at level
 //     SOL_SOCKET, and nothing else: it cannot be polled or read. A system call that sets an option

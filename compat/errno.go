@@ -25,6 +25,10 @@ var errnoTable = []struct {
 	{sctp.ErrNotUp, syscall.ENOTCONN},
 	{sctp.ErrMessageTooLong, syscall.EMSGSIZE},
 	{sctp.ErrNoMarks, syscall.EOPNOTSUPP},
+	{sctp.ErrStreamRequest, syscall.EINVAL},
+	{sctp.ErrTooManyStreams, syscall.EINVAL},
+	{sctp.ErrTSNResetTooSoon, syscall.EAGAIN},
+	{sctp.ErrStreamResetUnanswered, syscall.ENOPROTOOPT},
 	{io.ErrUnexpectedEOF, syscall.ECONNABORTED}, // of reads: this side sent an ABORT
 	{net.ErrClosed, syscall.EBADF},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},

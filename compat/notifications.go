@@ -25,7 +25,7 @@ const (
 	eventAdaptation
 	eventAuthentication
 	eventSenderDry
-	eventStreamReset // of RFC 6525, as the two below: they never come
+	eventStreamReset // of RFC 6525 section 6.1, as the two below
 	eventAssocReset
 	eventStreamChange
 	eventSendFailed // of section 6.1.11; it replaces that of section 6.1.4
@@ -43,9 +43,9 @@ const (
 	typeAdaptation
 	typeAuthentication
 	typeSenderDry
-	_
-	_
-	_
+	typeStreamReset
+	typeAssocReset
+	typeStreamChange
 	typeSendFailedEvent
 	typeData = typeAssocChange - 1 // the event of data, for SCTP_EVENT; it has no notification
 )
@@ -370,6 +370,10 @@ func (s *Socket) notifyEvent(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]b
 			f.appendUint32(int(ev.Adaptation))
 			f.appendUint32(id)
 		})
+	case sctp.EventStreamsReset, sctp.EventTSNsReset, sctp.EventStreamsAdded:
+		if event, n := streamNotification(ev, id); on[event] != 0 {
+			s.pushNotification(n, false)
+		}
 	case sctp.EventSenderDry:
 		push(eventSenderDry, typeSenderDry, 0, false, func(f *structWriter) { f.appendUint32(id) })
 	case sctp.EventPeerError:

@@ -22,6 +22,7 @@ type socketOptions struct {
 	linger             bool
 	lingerTime         time.Duration
 	rcvBuf, sndBuf     int // SO_RCVBUF, SO_SNDBUF; 0 for the default
+	streamResets       streamResetOptions
 	class              int // IP_TOS or IPV6_TCLASS, as the descriptor had it last
 }
 
@@ -196,6 +197,8 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 	case name == optConnect || name == optConnectOld:
 		_, err := s.Connect(b)
 		return err
+	case name == optResetStreams || name == optResetAssoc || name == optAddStreams:
+		return s.askPeer(name, b)
 	}
 	o, ok := optionTable[name]
 	switch {
@@ -289,6 +292,9 @@ func init() {
 		optStatus:         {24 + sizePeerAddrInfo, 0, getStatus, nil},
 		optPeerAddrInfo:   {sizePeerAddrInfo, 0, getPeerAddrInfo, nil},
 		optDelayedSack:    {12, 8, getDelayedSack, setDelayedSack},
+
+		optReconfigSupported: {8, 0, getReconfigSupported, setReconfigSupported},
+		optEnableStreamReset: {8, 0, getEnableStreamReset, setEnableStreamReset},
 		optNoDelay: intOption(func(o *socketOptions) int { return boolInt(o.cfg.NoDelay) },
 			func(o *socketOptions, v int) error { o.cfg.NoDelay = v != 0; return nil }),
 		optDisableFragments: intOption(func(o *socketOptions) int { return boolInt(o.cfg.DisableFragments) },

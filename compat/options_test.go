@@ -100,6 +100,8 @@ var optionRows = []optionRow{
 	{name: "DEFAULT_SNDINFO", opt: optDefaultSndInfo, set: append(uint16s(1, flagUnordered), uint32s(3, 4, 8)...),
 		get:   append(uint16s(1, flagUnordered), uint32s(3, 4, 0)...),
 		other: make([]byte, 16)},
+	{name: "ENABLE_STREAM_RESET", opt: optEnableStreamReset, set: uint32s(0, 7), other: uint32s(0, 0),
+		see: func(c *sctp.Config) bool { return c.StreamReset == 0 }}, // without RECONFIG_SUPPORTED
 	{name: "EVENTS", opt: optEvents, set: []byte{1, 0, 2, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1}, get: []byte{1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1}, other: make([]byte, 14)},
 	{name: "PEER_ADDR_PARAMS", opt: optPeerAddrParams,
 		set:   paramsOf(7000, 3, 1400, 90, sppHeartbeat|sppNoPMTUD|sppSackDelay|sppFlowLabel|sppDSCP, 0xabcde, 46<<2),
@@ -301,6 +303,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"RECVRCVINFO":                        {optDefaultSndInfo - 2, uint32s(1), syscall.ENOPROTOOPT},
 		"RECVNXTINFO":                        {optDefaultSndInfo - 1, uint32s(1), syscall.ENOPROTOOPT},
 		"what can only be read":              {optStatus, make([]byte, 176), syscall.ENOPROTOOPT},
+		"resets of a fourth kind":            {optEnableStreamReset, uint32s(0, 8), syscall.EINVAL},
+		"resets in an int":                   {optEnableStreamReset, uint32s(1), syscall.EINVAL},
 		"unknown":                            {99, uint32s(1), syscall.ENOPROTOOPT},
 	} {
 		check.Equal(t, name, a.Setsockopt(row.opt, row.set), error(row.want))
@@ -329,6 +333,10 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"its end":                    {optAuthDeactivate, 8, syscall.EACCES},
 		"RECVRCVINFO":                {optDefaultSndInfo - 2, 4, syscall.ENOPROTOOPT},
 		"what can only be set":       {optBindAdd, 16, syscall.ENOPROTOOPT},
+		"resets, too short":          {optEnableStreamReset, 7, syscall.EINVAL},
+		"resets of streams":          {optResetStreams, 8, syscall.ENOPROTOOPT},
+		"resets of TSNs":             {optResetAssoc, 4, syscall.ENOPROTOOPT},
+		"more streams":               {optAddStreams, 8, syscall.ENOPROTOOPT},
 		"identifiers":                {optAssocIDs, 16, syscall.ENOPROTOOPT}, "unknown": {99, 4, syscall.ENOPROTOOPT},
 		"of an address of no family": {optPeerAddrInfo, 152, syscall.EINVAL},
 	} {
