@@ -242,7 +242,41 @@ type (
 	//		Info []byte
 	//	}
 	Cause = assoc.Cause
+
+	// StreamResetError is the peer's refusal of a request about streams.
+	//
+	//	type StreamResetError struct{ Result wire.ReconfigResult }
+	//
+	//	func (e *StreamResetError) Error() string
+	//	func (e *StreamResetError) Is(target error) bool
+	StreamResetError = assoc.StreamResetError
 )
+
+// StreamReset says what of stream reconfiguration (RFC 6525) Config offers, and what it allows.
+type StreamReset = assoc.StreamReset
+
+// What Config.StreamReset may have. Whatever is allowed is offered too.
+const (
+	OfferStreamReset = assoc.OfferStreamReset // this side may ask; what the peer asks for is denied
+	AllowStreamReset = assoc.AllowStreamReset // the peer may reset streams, of both sides
+	AllowTSNReset    = assoc.AllowTSNReset    // it may reset all streams and TSNs
+	AllowAddStreams  = assoc.AllowAddStreams  // it may add streams, of both sides
+)
+
+// StreamChange is what an [Event] about streams says.
+//
+//	type StreamChange struct {
+//		ByPeer bool // the peer has asked for it
+//		// it is about streams that come in, else about those that go out
+//		Incoming bool
+//		Streams  []uint16 // EventStreamsReset: none stands for all
+//		Added    int      // EventStreamsAdded: how many
+//		// OutStreams and InStreams are how many streams there are now, NextTSN and PeerTSN are the TSNs
+//		// that both sides send next.
+//		OutStreams, InStreams int
+//		NextTSN, PeerTSN      wire.TSN
+//	}
+type StreamChange = assoc.StreamChange
 
 // How an association ends, besides.
 var (
@@ -264,4 +298,17 @@ var (
 	ErrNoPath         = assoc.ErrNoPath         // that is no address of the peer
 	ErrNoSource       = assoc.ErrNoSource       // no address in Config.LocalAddrs can reach the peer
 	ErrNoMarks        = assoc.ErrNoMarks        // the link marks no packets
+)
+
+// Errors of requests about streams, and of the events about them.
+var (
+	ErrStreamResetUnsupported = assoc.ErrStreamResetUnsupported // one of the sides does not offer it
+	ErrStreamResetBusy        = assoc.ErrStreamResetBusy        // another is under way
+	ErrStreamResetUnanswered  = assoc.ErrStreamResetUnanswered  // the peer does not answer
+	ErrStreamResetDenied      = assoc.ErrStreamResetDenied      // it does not allow it
+	ErrStreamRequest          = assoc.ErrStreamRequest          // it asks for nothing
+	ErrTooManyStreams         = assoc.ErrTooManyStreams         // there are 65535 in each direction at most
+	ErrTSNResetTooSoon        = assoc.ErrTSNResetTooSoon        // TSNs are reset once in 30 seconds
+	ErrStreamsPaired          = assoc.ErrStreamsPaired          // the protocol above needs streams in pairs
+	ErrPeerRestarted          = assoc.ErrPeerRestarted          // the peer has restarted meanwhile
 )

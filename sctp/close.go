@@ -21,6 +21,7 @@ type connEnd struct {
 	hasUnsent       bool  // messages have failed since Close
 	discardedUnread bool  // Close has thrown messages of the peer away, of which it is to hear
 	memoryFreed     bool  // all memory is given back
+	asksForStreams  bool  // calls wait for a request about streams, see Transport.streamRequests
 	err             error // why the association ended
 	unreadLostErr   error // unread messages were dropped at its end: what readers hear
 }

@@ -49,6 +49,12 @@ const (
 	EventSendLow = assoc.EventSendLow
 	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
 	EventPeerError = assoc.EventPeerError
+	// EventStreamsReset: streams were reset, as Change says (RFC 6525), or Err says why not.
+	EventStreamsReset = assoc.EventStreamsReset
+	// EventTSNsReset: all streams and TSNs were reset, or Err says why not.
+	EventTSNsReset = assoc.EventTSNsReset
+	// EventStreamsAdded: streams were added, as Change says, or Err says why not.
+	EventStreamsAdded = assoc.EventStreamsAdded
 	// EventDown: the association has ended; Err says how. It is the last event.
 	EventDown = assoc.EventDown
 )
@@ -58,7 +64,7 @@ const (
 func AllEvents() []EventKind {
 	return []EventKind{EventUp, EventRestart, EventAdaptation, EventPathUp, EventPathPotentiallyFailed, EventPathDown,
 		EventPrimary, EventMTUChanged, EventPeerShutdown, EventSendFailed, EventSenderDry, EventSendLow,
-		EventPeerError, EventDown}
+		EventPeerError, EventStreamsReset, EventTSNsReset, EventStreamsAdded, EventDown}
 }
 
 // Event is one notification of an association to its user. See Conn.NextEvent.
@@ -70,6 +76,7 @@ type Event struct {
 	Info       SendInfo
 	Unsent     bool
 	Err        error
+	Change     *StreamChange
 	// Lost counts the events that were dropped right before this one, because the Config.Events
 	// before them were unread.
 	Lost int
@@ -142,6 +149,8 @@ func (e Event) String() string {
 	switch e.Kind {
 	case EventAdaptation:
 		b = fmt.Appendf(b, " adaptation=%#x", e.Adaptation)
+	case EventStreamsReset, EventTSNsReset, EventStreamsAdded:
+		b = fmt.Appendf(b, " %s", describeChange(e.Change))
 	case EventSendFailed:
 		b = fmt.Appendf(b, " stream=%d octets=%d unsent=%v", e.Info.Stream, len(e.Message), e.Unsent)
 	case EventSendLow:
@@ -215,7 +224,7 @@ func (n *eventQueue) pop() (ev Event, ok bool) {
 
 // heldOctets is the memory of an event in octets.
 func (e *Event) heldOctets() int {
-	n := eventStructOctets + cap(e.Message)
+	n := eventStructOctets + cap(e.Message) + changeOctets(e.Change)
 	var p *assoc.PeerError
 	if errors.As(e.Err, &p) {
 		for _, c := range p.Causes {
@@ -231,7 +240,8 @@ func (c *Conn) queueEvent(ev assoc.Event) {
 		ev.Kind == EventSenderDry && c.observers.events.endsSenderDry() {
 		return
 	}
-	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
+	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err,
+		Change: ev.Change}
 	if ev.Kind == EventSendFailed && c.upper.protocol == nil {
 		m := c.send.get(ev.Token)
 		// The copy is the user's; the memory is used again after a restart.

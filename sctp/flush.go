@@ -66,6 +66,9 @@ func (c *Conn) handleEvents(now rawio.Time) (any bool) {
 	for i := 0; i < maxEventsAtOnce && c.core.HasEvents() && c.handleNextEvent(now); i++ {
 		any = true
 	}
+	if c.end.asksForStreams {
+		c.endStreamRequests()
+	}
 	return any
 }
 
@@ -83,6 +86,9 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	c.queueLogEntry(ev)
 	if c.observers.trace != nil {
 		c.traceAssocEvent(now, ev)
+	}
+	if ev.Change != nil {
+		c.noteStreamChange(ev)
 	}
 	switch ev.Kind {
 	case assoc.EventUp:

@@ -66,6 +66,8 @@ type Transport struct {
 	memory    transportMemory
 	linkEnd   linkEnd // whether the link has failed
 
+	streamRequests sync.Map // *streamRequests by *Conn, of those whose calls wait for one
+
 	closeGrace  grace.Period // of Conn.Close
 	longestHold longestHold  // see LongestHold
 	stats       transportCounters

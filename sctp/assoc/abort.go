@@ -106,6 +106,7 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 		return
 	}
 	a.control.clear()
+	a.abandonStreamResets(err)
 	a.failMessages()
 	if a.recv != nil {
 		a.recv.CutOff()

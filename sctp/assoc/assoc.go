@@ -168,6 +168,8 @@ type rareState struct {
 	localRefusal  localRefusal         // what this host has refused to send last
 	successor     *rawio.Packet        // see Successor
 	extensions    idleExtensions       // of both halves, while the association is idle
+	streamResets  *streamResets        // nil: nobody has asked for any
+	peerTSN       wire.TSN             // the peer's Initial TSN, where streams can be reset
 	usableAddrs   []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
 	nextResendAt  [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
 }

@@ -190,6 +190,14 @@ type Config struct {
 	// RecvBuffer, when messages that are not whole fill it. Default false.
 	Interleaving bool
 
+	// StreamReset offers the peer to reset streams and to add some (RFC 6525), and says what the peer
+	// may ask for. Default 0: it is not offered.
+	StreamReset StreamReset
+
+	// MaxOutStreams is how many outbound streams the peer may bring about by AllowAddStreams. Default
+	// 65535.
+	MaxOutStreams uint16
+
 	// NewScheduler makes what chooses the stream that sends next (RFC 8260 section 3), such as
 	// sched.Priority, for each association. Default nil: messages go in the order in which they were
 	// written.

@@ -52,11 +52,17 @@ const (
 	EventAdaptation
 	// EventSendLow: Stream has fallen to its mark of SetLowMark.
 	EventSendLow
+	// EventStreamsReset: the streams of Change were reset, or Err says why not (RFC 6525).
+	EventStreamsReset
+	// EventTSNsReset: all TSNs and streams were reset, or Err says why not.
+	EventTSNsReset
+	// EventStreamsAdded: streams were added, as Change says, or Err says why not.
+	EventStreamsAdded
 )
 
 var eventNames = [...]string{"none", "up", "down", "restart", "path up", "path down", "peer shutdown",
 	"send failed", "sender dry", "MTU changed", "peer error", "path potentially failed", "primary path changed",
-	"adaptation", "send low"}
+	"adaptation", "send low", "streams reset", "TSNs reset", "streams added"}
 
 // String returns a short name for the kind, for traces.
 func (k EventKind) String() string {
@@ -74,7 +80,8 @@ type Event struct {
 	Adaptation uint32         // EventAdaptation
 	Token      uint64         // EventSendFailed
 	Path       netip.AddrPort // EventUp, EventRestart, EventMTUChanged and those of paths: the peer's address
-	Err        error          // EventDown, EventPeerError
+	Err        error          // EventDown, EventPeerError and those of Change
+	Change     *StreamChange  // EventStreamsReset, EventTSNsReset, EventStreamsAdded
 }
 
 // maxPeerErrors bounds how many EventPeerError wait to be polled: a peer must not be able to grow

@@ -15,6 +15,8 @@ const (
 	PartialReliability Extensions = 1 << iota
 	// Interleaving sends I-DATA, so that messages of several streams may alternate (RFC 8260).
 	Interleaving
+	// StreamReconfiguration resets streams, and adds some (RFC 6525).
+	StreamReconfiguration
 )
 
 // Has reports whether all of x are among them.
@@ -28,13 +30,16 @@ func (c *Config) offeredExtensions() (e Extensions) {
 	if c.Interleaving {
 		e |= Interleaving
 	}
+	if c.StreamReset != 0 {
+		e |= StreamReconfiguration
+	}
 	return e
 }
 
 // appendExtensions appends what tells the peer of extensions to an INIT or INIT ACK: Supported
 // Extensions (RFC 5061 section 4.2.7), and Forward-TSN-Supported (RFC 3758 section 3.1).
 func appendExtensions(b []byte, e Extensions) []byte {
-	var types [4]wire.ChunkType
+	var types [5]wire.ChunkType
 	list := types[:0]
 	if e.Has(PartialReliability) {
 		b = wire.AppendForwardTSNSupported(b)
@@ -45,6 +50,9 @@ func appendExtensions(b []byte, e Extensions) []byte {
 	}
 	if e.Has(PartialReliability | Interleaving) { // else it says nothing (RFC 8260 section 2.3.1)
 		list = append(list, wire.ChunkIForwardTSN)
+	}
+	if e.Has(StreamReconfiguration) {
+		list = append(list, wire.ChunkReconfig)
 	}
 	if len(list) == 0 {
 		return b
@@ -57,6 +65,7 @@ type announcedExtensions struct {
 	forwardTSN  bool // by a parameter of its own, or as a chunk type
 	iData       bool
 	iForwardTSN bool
+	reconfig    bool
 }
 
 // read reads a Supported Extensions parameter.
@@ -64,7 +73,8 @@ func (n *announcedExtensions) read(p wire.Param) error {
 	for _, x := range [...]struct {
 		chunk wire.ChunkType
 		has   *bool
-	}{{wire.ChunkForwardTSN, &n.forwardTSN}, {wire.ChunkIData, &n.iData}, {wire.ChunkIForwardTSN, &n.iForwardTSN}} {
+	}{{wire.ChunkForwardTSN, &n.forwardTSN}, {wire.ChunkIData, &n.iData}, {wire.ChunkIForwardTSN, &n.iForwardTSN},
+		{wire.ChunkReconfig, &n.reconfig}} {
 		is, err := p.ListsChunk(x.chunk)
 		if err != nil {
 			return err
@@ -82,6 +92,9 @@ func (n announcedExtensions) agreeOn(offered Extensions) (e Extensions) {
 	}
 	if n.iForwardTSN && e.Has(Interleaving) || n.forwardTSN && !e.Has(Interleaving) {
 		e |= PartialReliability & offered
+	}
+	if n.reconfig {
+		e |= StreamReconfiguration & offered
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package assoc
 import (
 	"errors"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -18,7 +19,7 @@ var errIForwardTSN = errors.New("I-FORWARD-TSN where it was not agreed on")
 
 // handleForwardTSN takes a FORWARD TSN (RFC 3758 section 3.6). It says whether to go on with the
 // packet.
-func (a *Assoc) handleForwardTSN(in *inbound, c wire.Chunk) bool {
+func (a *Assoc) handleForwardTSN(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	switch {
 	case !a.peerSendsForwardTSN():
 		return a.handleUnknown(in, c) // section 3.3
@@ -27,7 +28,7 @@ func (a *Assoc) handleForwardTSN(in *inbound, c wire.Chunk) bool {
 		return false
 	}
 	f, err := wire.AsForwardTSN(c)
-	if a.expectsForwardTSN(in, err) {
+	if a.expectsForwardTSN(in, err) && !a.isLateForwardTSN(now, f.NewCumTSN()) {
 		a.recv.ForwardTSN(f)
 	}
 	return true
@@ -35,13 +36,13 @@ func (a *Assoc) handleForwardTSN(in *inbound, c wire.Chunk) bool {
 
 // handleIForwardTSN takes an I-FORWARD-TSN (RFC 8260 section 2.3.1). It says whether to go on with
 // the packet.
-func (a *Assoc) handleIForwardTSN(in *inbound, c wire.Chunk) bool {
+func (a *Assoc) handleIForwardTSN(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	if !a.peerSendsForwardTSN() || !a.interleaves() {
 		a.abortForViolation(errIForwardTSN)
 		return false
 	}
 	f, err := wire.AsIForwardTSN(c)
-	if a.expectsForwardTSN(in, err) {
+	if a.expectsForwardTSN(in, err) && !a.isLateForwardTSN(now, f.NewCumTSN()) {
 		a.recv.IForwardTSN(f)
 	}
 	return true

@@ -80,6 +80,9 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
+	if a.peerReconfigures() {
+		a.ensureRareState().peerTSN = peerTSN
+	}
 	a.sender().SetPeer(peerRwnd, int(a.agreed.outStreams))
 	a.startExtensions()
 	if cfg := a.receiverConfig(peerTSN); a.recv == nil {

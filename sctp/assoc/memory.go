@@ -32,6 +32,9 @@ func (a *Assoc) Held() int {
 	if a.stats.rare != nil {
 		n += int(unsafe.Sizeof(Counters{}))
 	}
+	if h := a.streamResets(); h != nil {
+		n += int(unsafe.Sizeof(*h)) + h.machine.Held()
+	}
 	if own, ok := a.stateData.(*cookieEchoed); ok {
 		n += cap(own.cookie) + cap(own.errorChunk)
 	}

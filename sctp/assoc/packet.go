@@ -89,6 +89,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	}
 	if in.hasData {
 		a.endDataPacket(now, &in)
+		a.advanceStreamResets(now)
 	}
 	a.advanceShutdown(now)
 }
@@ -192,11 +193,13 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	case wire.ChunkCWR:
 		a.handleCWR(c)
 	case wire.ChunkForwardTSN:
-		return a.handleForwardTSN(in, c)
+		return a.handleForwardTSN(now, in, c)
 	case wire.ChunkIData:
 		return a.handleIData(in, c)
 	case wire.ChunkIForwardTSN:
-		return a.handleIForwardTSN(in, c)
+		return a.handleIForwardTSN(now, in, c)
+	case wire.ChunkReconfig:
+		return a.handleReconfig(now, in, c)
 	case wire.ChunkCookieEcho, wire.ChunkPad:
 		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:

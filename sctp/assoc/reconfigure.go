@@ -14,7 +14,7 @@ import (
 // PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans. AutoClose,
 // SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst. RecvBuffer, SendBuffer,
 // PartialDelivery, MaxBurst, NoDelay, DisableFragments, DSCP and FlowLabel. MaxSegment, MTU and
-// DisablePMTUD, which leaves a path the MTU that it has.
+// DisablePMTUD, which leaves a path the MTU that it has. MaxOutStreams, and what StreamReset allows.
 //
 // A window that the peer knows of stays open: a smaller RecvBuffer takes effect as it is used up.
 // Anything else that change does is ignored: the peer knows it already, or it cannot change.
@@ -38,6 +38,10 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 		want.HidePotentiallyFailed
 	c.PrimarySwitchoverMaxRetrans = want.PrimarySwitchoverMaxRetrans
 	c.MaxInitRTO, c.AutoClose = want.MaxInitRTO, want.AutoClose
+	c.StreamReset, c.MaxOutStreams = want.StreamReset, want.MaxOutStreams
+	if h := a.streamResets(); h != nil {
+		h.machine.SetAllowed(c.StreamReset.allowed(), c.maxOutStreams(), int(c.InStreams))
+	}
 	c.SackDelay, c.LoneSackDelay = want.SackDelay, want.LoneSackDelay
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
 	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment = want.MaxBurst, want.NoDelay, want.DisableFragments,

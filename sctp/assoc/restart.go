@@ -37,6 +37,7 @@ func (a *Assoc) Successor() *rawio.Packet {
 func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.life.incarnation++
 	a.rareCounters().Restarts++
+	a.abandonStreamResets(ErrPeerRestarted)
 	a.failMessages()
 	a.adoptCookie(ck)
 	a.life.localTieTag, a.life.peerTieTag, a.health.errorCount = 0, 0, 0

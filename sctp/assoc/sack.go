@@ -27,6 +27,9 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	res, err := a.sender().HandleSack(now, k)
+	if err != nil && a.isAckAcrossRestart(now, k.CumTSN()) {
+		return
+	}
 	if err != nil { // a TSN never sent, section 12.4
 		a.abortForViolation(err)
 		return

@@ -42,6 +42,9 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 
 // advanceShutdown takes the steps that wait for all data to be acknowledged.
 func (a *Assoc) advanceShutdown(now rawio.Time) {
+	if a.freezesReceiving() {
+		return // what the peer has sent cannot be put in order yet
+	}
 	switch a.state {
 	case ShutdownPending:
 		if a.sender().Idle(now) && !a.endIfInconsistent() {
@@ -59,6 +62,7 @@ func (a *Assoc) sendShutdown(now rawio.Time) {
 	a.changeState(onDrained, &shutdownSent{shutdownState{path: a.dataPath(), sendDue: true,
 		t5ExpiresAt: now.Add(5 * a.cfg.RTOMax)}})
 	a.health.errorCount = 0
+	a.stopAskingForResets()
 	a.startT2(now)
 }
 
@@ -71,6 +75,7 @@ func (a *Assoc) sendShutdownAck(now rawio.Time, by trigger) {
 	s.sendDue = true
 	a.changeState(by, &shutdownAckSent{*s})
 	a.health.errorCount = 0
+	a.stopAskingForResets()
 	a.startT2(now)
 }
 
@@ -125,6 +130,9 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 			return
 		}
 		res, err := a.sender().HandleCumAck(now, s.CumTSN())
+		if err != nil && a.isAckAcrossRestart(now, s.CumTSN()) {
+			return
+		}
 		if err != nil {
 			a.abortForViolation(err)
 			return

@@ -19,6 +19,7 @@ const (
 	timerPMTUD
 	timerSack
 	timerAutoClose
+	timerReconfig
 
 	numTimers
 )
@@ -69,6 +70,11 @@ var timers = [numTimers]timerRow{
 	// established (RFC 6458 section 8.1.8).
 	timerAutoClose: {name: "SCTP_AUTOCLOSE", expiresAt: (*Assoc).autoCloseExpiresAt,
 		fire: func(a *Assoc, now rawio.Time) { _ = a.Shutdown(now) }},
+
+	// Armed by sendReconfig, for a request to reset or add streams. It sends that again, and counts an
+	// error of the path (RFC 6525 section 5.1.1).
+	timerReconfig: {name: "Re-configuration", expiresAt: (*Assoc).reconfigExpiresAt,
+		fire: (*Assoc).handleReconfigTimeout},
 }
 
 // NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs. It is
@@ -76,6 +82,9 @@ var timers = [numTimers]timerRow{
 // compiler then inlines.
 func (a *Assoc) NextTimeout() rawio.Time {
 	next := min(a.t3ExpiresAt(), a.sackExpiresAt(), a.autoCloseExpiresAt())
+	if a.rareState != nil {
+		next = min(next, a.reconfigExpiresAt())
+	}
 	if a.stateData != nil {
 		next = min(next, a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt())
 	}

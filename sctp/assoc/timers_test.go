@@ -50,6 +50,12 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 			}
 		},
 		timerAutoClose: func(a *Assoc, p *path) { a.cfg.AutoClose = time.Duration(at) },
+		timerReconfig: func(a *Assoc, p *path) {
+			a.agreed.extensions = StreamReconfiguration
+			a.recv = &a.ensureDataState().receiver
+			a.recv.Init(a.receiverConfig(0))
+			must.OK(t, a.AddStreams(0, 1, 0))
+		},
 	}
 	ofPaths := map[timer]func(*Assoc, *path) rawio.Time{timerEarlyResend: (*Assoc).earlyResendExpiresAt,
 		timerHeartbeat: (*Assoc).heartbeatExpiresAt, timerPMTUD: (*Assoc).pmtudExpiresAt}

@@ -17,6 +17,7 @@ const headerRoom = wire.CommonHeaderLen
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expireMessages(now)
 	if !a.send.burstContinues {
+		a.advanceStreamResets(now)
 		a.runMTUSearches(now)
 		if a.hasNothingPending(now) {
 			if a.mayGoIdle(now) {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestReconfigHasItsOctetsAndFields(t *testing.T) {
+	// req 6525-3.1-1, 6525-4-1
 	b := wire.AppendReconfig(nil)
 	wantOctets(t, b, "82000004")
 	b = wire.AppendReconfigResponse(b, 9, wire.ReconfigPerformed)
@@ -26,6 +27,7 @@ func TestReconfigHasItsOctetsAndFields(t *testing.T) {
 
 // The ten combinations of RFC 6525 section 3.1, and no other one of any two known parameters.
 func TestReconfigCombinations(t *testing.T) {
+	// req 6525-3.1-1
 	const out, in, tsn, resp, addOut, addIn = wire.ParamOutgoingReset, wire.ParamIncomingReset, wire.ParamTSNReset,
 		wire.ParamReconfigResponse, wire.ParamAddOutStreams, wire.ParamAddInStreams
 	pairs := map[[2]wire.ParamType]bool{{out, in}: true, {addOut, addIn}: true, {resp, out}: true, {resp, resp}: true}
@@ -64,6 +66,7 @@ func TestReconfigMalformed(t *testing.T) {
 }
 
 func TestOutgoingReset(t *testing.T) {
+	// req 6525-4-1
 	b := wire.AppendOutgoingReset(nil, 7, 8, 0x01020304, []wire.StreamID{3, 0xffff})
 	wantOctets(t, b, "000d0014 00000007 00000008 01020304 0003 ffff")
 	r := must.Get(wire.AsOutgoingReset(onlyParam(t, b)))(t)
@@ -139,6 +142,7 @@ func TestReconfigResponse(t *testing.T) {
 }
 
 func TestReconfigResults(t *testing.T) {
+	// req 6525-4-2
 	for number, name := range map[wire.ReconfigResult]string{
 		0: "Success - Nothing to do", 1: "Success - Performed", 2: "Denied", 3: "Error - Wrong SSN",
 		4: "Error - Request already in progress", 5: "Error - Bad Sequence Number", 6: "In progress", 7: "result 7",
@@ -148,6 +152,7 @@ func TestReconfigResults(t *testing.T) {
 }
 
 func TestAddStreams(t *testing.T) {
+	// req 6525-4-1
 	for pt, want := range map[wire.ParamType]string{
 		wire.ParamAddOutStreams: "0011000c 00000007 0003 0000",
 		wire.ParamAddInStreams:  "0012000c 00000007 0003 0000",

@@ -16,7 +16,7 @@ var (
 	// ErrDenied: the peer does not allow it.
 	ErrDenied = errors.New("sctp: the peer has denied a stream reconfiguration")
 	// ErrRequest: the request asks for nothing, or for what does not go together.
-	ErrRequest = errors.New("sctp: a stream reconfiguration of nothing, or of what does not go together")
+	ErrRequest = errors.New("sctp: a request about streams that asks for nothing, or for what does not go together")
 	// ErrNoTSNs: the peer has reset the TSNs, and not said with which ones to go on.
 	ErrNoTSNs = errors.New("sctp: the peer has reset TSNs and not named the next ones")
 	// ErrStream: a stream does not exist.

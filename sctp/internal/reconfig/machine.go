@@ -85,6 +85,18 @@ func (m *Machine) IsIdle() bool {
 	return m.own.state == ownNone && !m.deferred.isActive && m.holdUntil == rawio.Never && len(m.answer) == 0
 }
 
+// IsBusy says whether Start would fail with ErrBusy.
+func (m *Machine) IsBusy() bool { return m.own.state != ownNone || m.holdUntil != rawio.Never }
+
+// IsFreezing says whether DATA that comes is held for an own request, see Host.FreezeIn.
+func (m *Machine) IsFreezing() bool { return m.own.isFreezing }
+
+// StopAsking ends the own request, and makes no other. Those of the peer are still answered.
+func (m *Machine) StopAsking(why error) {
+	m.failOwn(why)
+	m.isDead = true
+}
+
 // Held returns the octets of memory behind it.
 func (m *Machine) Held() int {
 	streams := cap(m.own.streams) + cap(m.deferred.streams)

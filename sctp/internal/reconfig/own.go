@@ -75,7 +75,7 @@ func (m *Machine) Start(now rawio.Time, r Request) error {
 		return ErrUnanswered
 	case m.own.state != ownNone || m.holdUntil != rawio.Never:
 		return ErrBusy
-	case !resets && !adds && !r.ResetTSNs || resets && adds || r.ResetTSNs && (resets || adds):
+	case r.AddOut < 0 || r.AddIn < 0 || !resets && !adds && !r.ResetTSNs || resets && adds || r.ResetTSNs && (resets || adds):
 		return ErrRequest
 	case m.cfg.Paired && (resets || r.ResetTSNs || r.AddOut != r.AddIn):
 		return ErrPaired

@@ -161,6 +161,7 @@ func TestRequestsThatAreRefusedAtOnce(t *testing.T) {
 		want    error
 	}{
 		{"nothing", reconfig.Request{}, false, reconfig.ErrRequest},
+		{"fewer streams", reconfig.Request{AddOut: 1, AddIn: -1}, false, reconfig.ErrRequest},
 		{"nothing but streams", reconfig.Request{Streams: streams(2)}, false, reconfig.ErrRequest},
 		{"a reset and new streams", reconfig.Request{ResetOut: true, AddOut: 1}, false, reconfig.ErrRequest},
 		{"TSNs and more", reconfig.Request{ResetTSNs: true, ResetIn: true}, false, reconfig.ErrRequest},

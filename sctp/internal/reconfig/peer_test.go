@@ -343,6 +343,17 @@ func TestRequestsThatNeedATurnOfBothSides(t *testing.T) {
 	}
 }
 
+// The peer has added streams, and the answer that says so is not here yet.
+func TestIncomingResetOfAStreamThatIsBeingAdded(t *testing.T) {
+	l := newLab(t)
+	l.start(reconfig.Request{AddOut: 2})
+	l.sends("ADD-OUT 500: 2")
+	l.take(chunk(inReset(900, 12)), "RESP 900 Error - Wrong SSN")
+	l.take(chunk(inReset(901, 11)), "RESP 901 In progress")
+	l.take(chunk(response(500, wire.ReconfigPerformed)))
+	l.take(chunk(inReset(901, 11)), "OUT 501/901 last 599: 11")
+}
+
 // An own reset that is no answer to the peer's request in progress does not look like one.
 func TestOwnResetIsNoAnswerToAnother(t *testing.T) {
 	l := newLab(t)

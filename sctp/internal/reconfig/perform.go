@@ -89,6 +89,9 @@ func (m *Machine) takeIncomingReset(now rawio.Time, r *parameter) wire.ReconfigR
 		return wire.ReconfigInProgress // the answer waits until what was given before is sent
 	}
 	out, _ := m.host.Streams()
+	if p := m.own.find(wire.ParamAddOutStreams); p != nil { // the peer may have added them already
+		out += p.count
+	}
 	streams := streamsOf(r.streams)
 	switch {
 	case m.cfg.Paired || m.cfg.Allowed&Streams == 0 || m.isDead:

@@ -1,0 +1,290 @@
+package assoc
+
+import (
+	"net/netip"
+	"syscall"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/reconfig"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// StreamReset says what of stream reconfiguration (RFC 6525) is offered to the peer, and what the
+// peer may ask for. Whatever is allowed is offered too.
+type StreamReset uint8
+
+const (
+	// OfferStreamReset offers it, so that this side may ask. What the peer asks for is denied.
+	OfferStreamReset StreamReset = 1 << iota
+	// AllowStreamReset lets the peer reset the streams that it sends on, and ask to reset the
+	// others.
+	AllowStreamReset
+	// AllowTSNReset lets it reset all TSNs and streams.
+	AllowTSNReset
+	// AllowAddStreams lets it add streams, up to Config.InStreams and Config.MaxOutStreams.
+	AllowAddStreams
+)
+
+// allowed is what of it the peer may ask for.
+func (s StreamReset) allowed() (a reconfig.Allowed) {
+	for _, x := range [...]struct {
+		from StreamReset
+		to   reconfig.Allowed
+	}{{AllowStreamReset, reconfig.Streams}, {AllowTSNReset, reconfig.TSNs}, {AllowAddStreams, reconfig.Adding}} {
+		if s&x.from != 0 {
+			a |= x.to
+		}
+	}
+	return a
+}
+
+// Errors of ResetStreams, ResetTSNs and AddStreams, and of the events that report how they end. What
+// the peer has refused is a *StreamResetError.
+var (
+	// ErrStreamResetUnsupported: the peer does not support it, or Config.StreamReset does not offer
+	// it. It matches syscall.EOPNOTSUPP.
+	ErrStreamResetUnsupported error = sysError{
+		"sctp: streams cannot be reset or added: both ends have to offer it", syscall.EOPNOTSUPP}
+	// ErrStreamResetBusy: another request is under way. It matches syscall.EALREADY.
+	ErrStreamResetBusy error = sysError{"sctp: another reset or addition of streams is under way", syscall.EALREADY}
+	// ErrStreamResetUnanswered: the peer has not answered a request, however often it was sent.
+	ErrStreamResetUnanswered = reconfig.ErrUnanswered
+	// ErrStreamResetDenied: the peer does not allow it.
+	ErrStreamResetDenied = reconfig.ErrDenied
+	// ErrStreamResetList: so many streams do not fit a packet: see MaxStreamList.
+	ErrStreamResetList error = sysError{"sctp: more streams than one packet can name", syscall.E2BIG}
+	// ErrStreamRequest: the request asks for nothing.
+	ErrStreamRequest = reconfig.ErrRequest
+	// ErrTooManyStreams: an association has 65535 streams in each direction at most.
+	ErrTooManyStreams = reconfig.ErrTooManyStreams
+	// ErrTSNResetTooSoon: TSNs are reset once in 30 seconds at most.
+	ErrTSNResetTooSoon = reconfig.ErrTooSoon
+	// ErrStreamsPaired: the protocol above needs streams in pairs that are never reset.
+	ErrStreamsPaired = reconfig.ErrPaired
+	// ErrPeerRestarted: the peer has restarted meanwhile.
+	ErrPeerRestarted error = sysError{"sctp: the peer has restarted", syscall.ECONNRESET}
+)
+
+// StreamResetError is a result of the peer that is no success. It matches ErrStreamResetDenied if
+// that is the result.
+type StreamResetError = reconfig.ResultError
+
+// StreamChange is what EventStreamsReset, EventTSNsReset and EventStreamsAdded are about. If
+// Event.Err is nil it was done.
+type StreamChange struct {
+	ByPeer   bool     // the peer has asked for it
+	Incoming bool     // it is about streams that come in, else about those that go out
+	Streams  []uint16 // EventStreamsReset: none stands for all
+	Added    int      // EventStreamsAdded: how many
+	// OutStreams and InStreams are how many streams there are now, NextTSN and PeerTSN are the TSNs
+	// that both sides send next.
+	OutStreams, InStreams int
+	NextTSN, PeerTSN      wire.TSN
+}
+
+// ResetStreams resets streams that go out, or that come in, or both; no list stands for all of them.
+// What was given to Send before goes in the old numbering, later messages wait until the peer has
+// answered. How it ends is an EventStreamsReset for each direction.
+func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.StreamID) error {
+	if len(streams) > a.MaxStreamList() {
+		return ErrStreamResetList
+	}
+	return a.startStreamReset(now, reconfig.Request{ResetOut: out, ResetIn: in, Streams: streams})
+}
+
+// ResetTSNs resets the numbering of all streams, in both directions, and that of DATA chunks. What
+// was given to Send before is acknowledged first; later messages wait. How it ends is an
+// EventTSNsReset.
+func (a *Assoc) ResetTSNs(now rawio.Time) error {
+	return a.startStreamReset(now, reconfig.Request{ResetTSNs: true})
+}
+
+// AddStreams adds streams that go out, and asks the peer for more that come in. How it ends is an
+// EventStreamsAdded for each direction.
+func (a *Assoc) AddStreams(now rawio.Time, out, in int) error {
+	return a.startStreamReset(now, reconfig.Request{AddOut: out, AddIn: in})
+}
+
+// MaxStreamList returns how many streams ResetStreams can name.
+func (a *Assoc) MaxStreamList() int {
+	const fixed = wire.ChunkHeaderLen + 16 + 8 + 2 + 2 // both requests, each padded
+	return max((a.MaxPayload()-fixed)/4, 1)
+}
+
+// StreamResetUnderWay says whether a request is under way, so that another would fail with
+// ErrStreamResetBusy.
+func (a *Assoc) StreamResetUnderWay() bool {
+	h := a.streamResets()
+	return h != nil && h.machine.IsBusy()
+}
+
+// peerReconfigures says whether both sides have offered stream reconfiguration.
+func (a *Assoc) peerReconfigures() bool { return a.agreed.extensions.Has(StreamReconfiguration) }
+
+func (a *Assoc) startStreamReset(now rawio.Time, r reconfig.Request) error {
+	switch {
+	case setupStates.has(a.state):
+		return ErrNotUp
+	case a.state != Established:
+		return ErrClosing
+	case !a.peerReconfigures():
+		return ErrStreamResetUnsupported
+	}
+	h := a.ensureStreamResets(now)
+	err := h.machine.Start(now, r)
+	switch err {
+	case reconfig.ErrBusy:
+		return ErrStreamResetBusy
+	case reconfig.ErrStream:
+		return ErrInvalidStream
+	}
+	a.sendReconfig(h, nil)
+	return err
+}
+
+// streamResets returns what there is of stream reconfiguration, nil if nobody has asked for any.
+func (a *Assoc) streamResets() *streamResets {
+	if a.rareState == nil {
+		return nil
+	}
+	return a.rareState.streamResets
+}
+
+// ensureStreamResets makes it if there is none.
+func (a *Assoc) ensureStreamResets(now rawio.Time) *streamResets {
+	a.sender() // it rests no longer
+	rare := a.ensureRareState()
+	if rare.streamResets == nil {
+		h := &streamResets{a: a, ownRestartAt: rawio.Never, peerRestartAt: rawio.Never}
+		h.machine = reconfig.New(reconfig.Config{LocalTSN: a.life.localTSN, PeerTSN: rare.peerTSN,
+			Allowed: a.cfg.StreamReset.allowed(), MaxOut: a.cfg.maxOutStreams(), MaxIn: int(a.cfg.InStreams),
+			Paired: a.hooks.placer != nil, MaxTries: a.cfg.AssocMaxRetrans}, h)
+		rare.streamResets = h
+	}
+	rare.streamResets.now = now
+	return rare.streamResets
+}
+
+// maxOutStreams returns Config.MaxOutStreams, or its default.
+func (c *Config) maxOutStreams() int {
+	if c.MaxOutStreams == 0 {
+		return reconfig.MaxStreams
+	}
+	return int(c.MaxOutStreams)
+}
+
+// reconfigStates are those in which RE-CONFIG is processed. What is under way is finished also
+// behind a SHUTDOWN: a peer may hold messages until it has an answer.
+var reconfigStates = newStateSet(Established, ShutdownPending, ShutdownReceived, ShutdownSent)
+
+// handleReconfig takes a RE-CONFIG chunk (RFC 6525 section 5.2). It says whether to go on with the
+// packet.
+func (a *Assoc) handleReconfig(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	if !a.peerReconfigures() {
+		return a.handleUnknown(in, c)
+	}
+	if !reconfigStates.has(a.state) {
+		a.rareCounters().Unexpected++
+		return true
+	}
+	r, err := wire.AsReconfig(c)
+	if err == wire.ErrReconfigCombination { // section 3.1
+		a.rareCounters().Malformed++
+		a.replyError(in, wire.CauseProtocolViolation, []byte(err.Error()))
+		return true
+	}
+	h := a.ensureStreamResets(now)
+	if err == nil {
+		err = h.machine.HandleChunk(now, r)
+	}
+	if err != nil {
+		a.rareCounters().Malformed++
+		return true
+	}
+	a.sendReconfig(h, in)
+	return a.state != Closed
+}
+
+// advanceStreamResets goes on with what has waited for DATA to come, or to be sent.
+func (a *Assoc) advanceStreamResets(now rawio.Time) {
+	if h := a.streamResets(); h != nil && reconfigStates.has(a.state) {
+		h.now = now
+		h.machine.Poll(now)
+		a.sendReconfig(h, nil)
+	}
+}
+
+// sendReconfig queues the RE-CONFIG chunks that are to be sent, answers to a packet before an own
+// request. With an answer goes a SACK, which helps the peer to find what is missing (section 5.2.1).
+func (a *Assoc) sendReconfig(h *streamResets, in *inbound) {
+	if a.state == Closed {
+		return
+	}
+	if h.machine.HasAnswer() {
+		p, local := a.dataPath(), netip.AddrPort{}
+		if in != nil {
+			p, local = a.replyPath(in)
+		} else {
+			a.control.closeEntry()
+		}
+		a.queueReply(p, local, h.machine.AppendAnswer(a.control.buf, p.MTU()-headerRoom))
+		a.recv.DemandSack()
+	}
+	if h.machine.RequestDue() && (sendStates.has(a.state)) {
+		if h.path == nil {
+			h.path = a.dataPath()
+		}
+		a.control.closeEntry()
+		a.queueReply(h.path, netip.AddrPort{}, h.machine.AppendRequest(a.control.buf))
+		a.control.closeEntry()
+		h.machine.NoteRequestSent(h.now)
+	}
+}
+
+func (a *Assoc) reconfigExpiresAt() rawio.Time {
+	if h := a.streamResets(); h != nil && reconfigStates.has(a.state) {
+		return h.machine.NextTimeout()
+	}
+	return rawio.Never
+}
+
+// handleReconfigTimeout handles the expiry of the Re-configuration Timer (section 5.1.1).
+func (a *Assoc) handleReconfigTimeout(now rawio.Time) {
+	h := a.streamResets()
+	h.now = now
+	p := h.path
+	if p == nil {
+		p = a.dataPath()
+	}
+	if h.machine.HandleTimeout(now) != reconfig.NoExpiry {
+		p.Backoff()
+		a.countPathError(now, p, true)
+		if a.state == Closed {
+			return
+		}
+		h.path = a.paths[a.sender().Alternate(&p.Path).Index()]
+	}
+	a.sendReconfig(h, nil)
+}
+
+// freezesReceiving says whether DATA is held until an own reset of TSNs is answered.
+func (a *Assoc) freezesReceiving() bool {
+	h := a.streamResets()
+	return h != nil && h.machine.IsFreezing()
+}
+
+// stopAskingForResets ends own requests, when a shutdown has come so far that nothing more is sent.
+func (a *Assoc) stopAskingForResets() {
+	if h := a.streamResets(); h != nil {
+		h.machine.StopAsking(ErrClosing)
+	}
+}
+
+// abandonStreamResets ends all that is under way, with the association or its incarnation.
+func (a *Assoc) abandonStreamResets(why error) {
+	if h := a.streamResets(); h != nil {
+		h.isEnding = true
+		h.machine.Abandon(why)
+		h.isOver, a.rareState.streamResets = true, nil
+	}
+}
