@@ -126,8 +126,9 @@ interop: netns ## what independent programs make of our packets: tshark under th
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
 
-interop-linux: ## exchange messages with Linux's own SCTP, in a guest under qemu (root, Debian; COUNT=messages, ROWS=regexp)
+interop-linux: ## Linux's own SCTP, and rping over its software iWARP, in guests under qemu (root, Debian; COUNT=messages, ROWS=regexp)
 	GO="$(GO)" test/interop/linux.sh $(ROWS)
+	GO="$(GO)" test/interop/siw.sh $(ROWS)
 
 worlds: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
 	$(GO) test ./internal/test/simulation -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)

@@ -1,6 +1,6 @@
-# The guest whose kernel is the peer: Debian's Linux under qemu, without a disk. linux.sh reads this
-# file. guest_build makes kernel and initramfs in $cache, once for each version; guest_up starts it,
-# guest_down stops it.
+# The guest whose kernel is the peer: Debian's Linux under qemu, without a disk. linux.sh and siw.sh
+# read this file. guest_build makes kernel and initramfs in $cache, once for each version; guest_up
+# starts it.
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rddp-interop-linux
 
@@ -14,6 +14,7 @@ guest_build() {
 	version=${image#linux-image-}
 	kernel=$cache/vmlinux-$version
 	mkdir -p "$cache" && [[ -s $kernel && -d $cache/tree-$version ]] || guest_kernel "$image" "$version" || return
+	if declare -F guest_driver >/dev/null; then guest_driver "$cache/tree-$version" "$version" || return; fi
 	guest_files "$cache/tree-$version" "$version"
 }
 
@@ -37,7 +38,9 @@ guest_files() {
 	mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules}
 	cp "$(command -v busybox)" "$root/bin/" && ln -s busybox "$root/bin/sh" || return
 	for file in $(busybox --list); do [[ $file = busybox || $file = sh ]] || ln -s busybox "$root/bin/$file"; done
-	cp test/interop/linux/init "$root/init" && cp "$dir/theirs" "$root/bin/peer" && cp "$dir/agent" "$root/bin/" || return
+	cp test/interop/linux/init "$root/init" && cp "$dir/agent" "$root/bin/" || return
+	[[ ! -e $dir/theirs ]] || cp "$dir/theirs" "$root/bin/peer" || return
+	if declare -F guest_programs >/dev/null; then guest_programs "$root" || return; fi
 	/sbin/depmod -b "$1" "$2" || return
 	for module in $modules; do
 		/sbin/modprobe -d "$1" -S "$2" --show-depends "$module" | sed -n 's/^insmod \([^ ]*\).*/\1/p'
