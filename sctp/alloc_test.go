@@ -6,6 +6,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/internal/test/race"
+	"github.com/rddp-go/rddp/sctp/sched"
 )
 
 // Messages cost no memory on either side once everything has its size, whoever reads them.
@@ -16,15 +17,20 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 	for _, size := range []int{100, 1 << 10, 64 << 10} {
 		for _, tt := range []struct {
 			name string
+			cfg  *Config
 			read func(s *Conn) func(b []byte) (int, error)
 		}{
-			{"ReadMsg", func(s *Conn) func([]byte) (int, error) {
+			{"under a scheduler", &Config{NewScheduler: sched.WeightedFairQueueing, PartialReliability: true, Interleaving: true},
+				func(s *Conn) func([]byte) (int, error) {
+					return func(b []byte) (int, error) { n, _, err := s.ReadMsg(b); return n, err }
+				}},
+			{"ReadMsg", nil, func(s *Conn) func([]byte) (int, error) {
 				return func(b []byte) (int, error) { n, _, err := s.ReadMsg(b); return n, err }
 			}},
-			{"Stream", func(s *Conn) func([]byte) (int, error) { return s.Stream(0).Read }},
+			{"Stream", nil, func(s *Conn) func([]byte) (int, error) { return s.Stream(0).Read }},
 		} {
 			p := newPair(t)
-			c, s := p.connect(t, nil, nil)
+			c, s := p.connect(t, tt.cfg, tt.cfg)
 			read, msg, buf := tt.read(s), make([]byte, size), make([]byte, size)
 			round := func() {
 				for range 4 {

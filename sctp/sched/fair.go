@@ -1,6 +1,9 @@
 package sched
 
-import "container/heap"
+import (
+	"container/heap"
+	"maps"
+)
 
 // FairCapacity gives each active stream the same octets (RFC 8260 section 3.5). It has no values.
 func FairCapacity() Scheduler { return &fair{streams: map[uint16]*fairStream{}, equal: true} }
@@ -19,12 +22,15 @@ type fair struct {
 	active  fairHeap
 	now     uint64 // the virtual time of the stream that sent last, before it did
 	order   uint64 // counts what settles a tie
+	round   uint64 // counts the times that all streams were silent: virtual times of earlier rounds are 0
+	plain   int    // streams of weight 1 in the map
 }
 
 type fairStream struct {
 	id     uint16
 	weight uint16
 	index  int    // in the heap, -1 while it is not active
+	round  uint64 // that time is of
 	time   uint64 // virtual
 	order  uint64 // of streams at one time, the lowest has waited longest
 }
@@ -38,9 +44,16 @@ func (f *fair) stream(id uint16) *fairStream {
 	if s == nil {
 		s = &fairStream{id: id, weight: 1, index: -1}
 		f.streams[id] = s
+		f.plain++
+	}
+	if s.round != f.round {
+		s.round, s.time = f.round, 0
 	}
 	return s
 }
+
+// keptStreams is how many streams of weight 1 are kept while all are silent.
+const keptStreams = 64
 
 func (f *fair) Activate(id uint16) {
 	s := f.stream(id)
@@ -55,13 +68,13 @@ func (f *fair) Activate(id uint16) {
 func (f *fair) Deactivate(id uint16) {
 	s := f.stream(id)
 	heap.Remove(&f.active, s.index)
-	if len(f.active) == 0 { // nobody is ahead of others
-		f.now = 0
-		for i, t := range f.streams {
-			if t.time = 0; t.weight == 1 {
-				delete(f.streams, i)
-			}
-		}
+	if len(f.active) > 0 {
+		return
+	}
+	f.round++ // nobody is ahead of others
+	if f.now = 0; f.plain > keptStreams {
+		maps.DeleteFunc(f.streams, func(_ uint16, s *fairStream) bool { return s.weight == 1 })
+		f.plain = 0
 	}
 }
 
@@ -78,8 +91,15 @@ func (f *fair) Sent(id uint16, octets int, _ bool) {
 }
 
 func (f *fair) SetValue(id, value uint16) {
-	if !f.equal {
-		f.stream(id).weight = max(value, 1)
+	if f.equal {
+		return
+	}
+	s := f.stream(id)
+	if s.weight == 1 {
+		f.plain--
+	}
+	if s.weight = max(value, 1); s.weight == 1 {
+		f.plain++
 	}
 }
 
