@@ -313,6 +313,13 @@ func TestPartialDeliveryOfSeveralStreams(t *testing.T) {
 		{"not what lacks its first fragment, or waits for its turn", Config{}, func(r *Receiver) error {
 			return feedParts(r, part(1, 1, 0, 1, 0, x), part(2, 2, 1, 0, bFlag, x), part(3, 3, 0, 0, bFlag, "y"))
 		}, "3:0+1.."},
+		{"not while a TSN before it is missing", Config{}, func(r *Receiver) error {
+			must.OK(t, feedParts(r, part(1, 1, 0, 0, bFlag, x), part(3, 2, 0, 0, bFlag, x), part(4, 3, 0, 0, bFlag, "y")))
+			check.Equal(t, "pieces before TSN 2", drainPieces(r), "1:0+300..")
+			must.OK(t, feedParts(r, part(5, 4, 0, 0, bFlag, x)))
+			check.Equal(t, "pieces before TSN 2", drainPieces(r), "")
+			return feedParts(r, part(2, 2, 0, 0, be|uFlag, "u"))
+		}, "2:0+1 2:0+300.. 3:0+1.. 4:0+300.."},
 		{"the point of partial delivery is that of each message", Config{PartialPoint: 100}, func(r *Receiver) error {
 			return feedParts(r, part(1, 1, 0, 0, bFlag, x[:101]), part(2, 2, 0, 0, bFlag, x[:100]))
 		}, "1:0+101.."},

@@ -6,6 +6,14 @@ import "github.com/rddp-go/rddp/sctp/wire"
 // stream the pieces of a message follow one another (RFC 6458 section 8.1.20, level 2). As in
 // RFC 9260 section 6.9, that makes room where messages that are not whole fill the receive buffer.
 // With interleaving many may, however short each of them is.
+//
+// A message begins so only when no TSN before it is missing. Else one of its stream that was sent
+// before, and is not whole, could not be delivered until its end, and take the room that the rest of
+// it needs.
+
+// maxBlocked is how many streams are looked at in vain for one packet. The others have their turn
+// with the next.
+const maxBlocked = 32
 
 // notePieces notes that a message in assembly has pieces that could be delivered, if that is so.
 func (r *Reassembly) notePieces(m *Message) {
@@ -45,32 +53,42 @@ func (r *Reassembly) deliverPartialInterleaved(room, point int) {
 	if x.touched = x.touched[:0]; r.dataLimit-x.waitOctets >= room {
 		return
 	}
-	for _, id := range x.withPieces {
+	for n, blocked := len(x.withPieces), 0; n > 0 && blocked < maxBlocked; n-- {
 		*r.workSteps++
+		id := x.withPieces[0]
+		x.withPieces = x.withPieces[1:]
 		if o := x.streamOf(id); o != nil {
-			o.hasPieces = false
-			r.deliverPiecesOf(id, 0)
+			if o.hasPieces = r.deliverPiecesOf(id, 0); o.hasPieces {
+				x.withPieces = append(x.withPieces, id)
+				blocked++
+			}
 		}
 	}
-	x.withPieces = x.withPieces[:0]
 }
 
 // deliverPiecesOf delivers the pieces that there are of a message of a stream, if it has more than
-// point octets and nothing has to be delivered before it.
-func (r *Reassembly) deliverPiecesOf(id wire.StreamID, point int) {
+// point octets and nothing has to be delivered before it. It says whether pieces wait for a TSN
+// that is missing.
+func (r *Reassembly) deliverPiecesOf(id wire.StreamID, point int) (blocked bool) {
 	o := r.ext.interleaving.streamOf(id)
 	if o == nil {
-		return
+		return false
 	}
 	if o.partial != nil {
 		r.deliverPieces(o, o.partial, point)
-		return
+		return false
 	}
 	for i := range o.messages {
-		if m := o.messages[i].first(); m != nil && r.isInTurn(m) && r.deliverPieces(o, m, point) {
-			return
+		m := o.messages[i].first()
+		switch {
+		case m == nil || m.headPiece == nil || !r.isInTurn(m):
+		case r.byLastTSN.baseTSN.Less(m.firstTSN):
+			blocked = true
+		case r.deliverPieces(o, m, point):
+			return false
 		}
 	}
+	return blocked
 }
 
 func (r *Reassembly) deliverPieces(o *openStream, m *Message, point int) bool {
