@@ -58,6 +58,7 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) browser
 	$(MAKE) interop
 	$(MAKE) interop-linux
+	$(MAKE) compat COMPAT=--full
 	$(MAKE) wan WAN=--short
 
 arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endian, under qemu (root, Debian; ARCHES=--short)
@@ -79,7 +80,7 @@ fmt: ## format the sources
 	gofmt -w .
 
 tidy: ## bring go.mod and go.sum of each module up to date
-	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion examples/datachannel test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
 	@for m in metrics cmd; do (cd $$m && \
 		$(GO) mod edit -replace github.com/rddp-go/rddp=.. -replace github.com/rddp-go/rddp/metrics=../metrics && \
 		GOWORK=off $(GO) mod tidy; status=$$?; \
@@ -111,8 +112,8 @@ api: ## write down what programs can see of the packages that they import, which
 	$(GO) test ./test/arch -run "^TestAliases" -update-aliases
 	$(GO) test ./test/arch -run "^TestExportedAPI" -update-api
 
-compat: ## run programs for other SCTP packages on ours, unchanged: go-diameter's tests, the packages' own (raw as root)
-	GO="$(GO)" test/compat.sh
+compat: ## run programs for other SCTP packages on ours, unchanged: go-diameter, pion/webrtc, the packages' own tests (raw as root; COMPAT=--full)
+	GO="$(GO)" test/compat.sh $(COMPAT)
 
 demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
 	@$(GO) build -o bin/ ./cmd/...

@@ -2,6 +2,8 @@ package sctp
 
 import (
 	"context"
+	"io"
+	"iter"
 	"slices"
 	"unsafe"
 
@@ -12,8 +14,9 @@ import (
 // is empty. Owner only.
 type streamTable struct {
 	open    map[wire.StreamID]*Stream
-	accepts bool      // AcceptStream was called: each stream that the peer uses becomes one
-	waiting []*Stream // for AcceptStream, the one that was used first in front
+	reset   map[*Stream]bool // that the peer has reset, with something to read
+	accepts bool             // AcceptStream was called: each stream that the peer uses becomes one
+	waiting []*Stream        // for AcceptStream, the one that was used first in front
 }
 
 // get returns the Stream with that identifier, nil if it is not in use.
@@ -24,12 +27,31 @@ func (t *streamTable) get(id wire.StreamID) *Stream {
 	return t.open[id]
 }
 
-// all are those in use, in whatever order.
-func (t *streamTable) all() map[wire.StreamID]*Stream {
-	if t == nil {
-		return nil
+// all are those in use, or with something to read, in whatever order.
+func (t *streamTable) all() iter.Seq[*Stream] {
+	return func(yield func(*Stream) bool) {
+		if t == nil {
+			return
+		}
+		for _, s := range t.open {
+			if !yield(s) {
+				return
+			}
+		}
+		for s := range t.reset {
+			if !yield(s) {
+				return
+			}
+		}
 	}
-	return t.open
+}
+
+// count returns how many there are.
+func (t *streamTable) count() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.open) + len(t.reset)
 }
 
 // streamOctets is the memory of a Stream, with its place in the table and its channel.
@@ -107,9 +129,14 @@ func (c *Conn) beginStream(id wire.StreamID) *Stream {
 }
 
 // ReadMsg reads one message of the stream, or the next piece of one that is longer than p, as
-// Conn.ReadMsg does. What is there is read although the deadline is over.
+// Conn.ReadMsg does. What is there is read although the deadline is over. When the peer has reset the
+// stream (RFC 6525) it returns io.EOF behind what came before; what comes later is for another Stream.
 func (s *Stream) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
-	return s.c.readFrom(p, &s.inbox, &s.readable, &s.readDeadline, false)
+	n, info, err = s.c.readFrom(p, &s.inbox, &s.readable, &s.readDeadline, false)
+	if err == io.EOF {
+		s.forgetReset()
+	}
+	return n, info, err
 }
 
 // WriteMsg sends p as one message of the stream, whatever stream info names, as Conn.WriteMsg does.

@@ -290,7 +290,7 @@ func (c *Conn) announceUp() {
 // wakeAll makes runUnlockTasks wake all readers and writers. Owner only.
 func (c *Conn) wakeAll() {
 	c.afterUnlock.tasks |= taskWakeReaders | taskWakeWriters
-	for _, s := range c.recv.streams.all() { // in whatever order
+	for s := range c.recv.streams.all() { // in whatever order
 		c.afterUnlock.wakeStream(s)
 	}
 }

@@ -155,7 +155,7 @@ func (c *Conn) Abort(reason string) {
 // dropUnread gives back messages that will not be read.
 func (c *Conn) dropUnread() {
 	c.recv.inbox.discardAll(&c.core)
-	for _, s := range c.recv.streams.all() { // in whatever order
+	for s := range c.recv.streams.all() { // in whatever order
 		s.inbox.discardAll(&c.core)
 	}
 }

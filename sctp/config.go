@@ -229,6 +229,15 @@ type Config struct {
 	// family of the address that answered are used. Default none.
 	RemoteAddrs []netip.Addr
 
+	// MaxUnsent has writes wait while so many octets of messages were not sent yet, even once, however
+	// much room the send buffer has (as TCP_NOTSENT_LOWAT does). Default 0: the send buffer alone
+	// decides.
+	MaxUnsent int
+
+	// Inits are the INIT chunks of both sides, exchanged by other means. Dial then sets the
+	// association up without a packet: see NewInit. Default nil: by a handshake.
+	Inits *Inits
+
 	// Events is how many notifications a Conn keeps for Conn.NextEvent. Default 0: none.
 	Events int
 

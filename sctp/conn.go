@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -49,6 +50,7 @@ type connOrigin struct {
 	assocNumber       uint64        // how many associations there were before
 	beganAt           rawio.Time    // when setting it up did
 	hasAcceptSlot     bool          // it has a place at the listener; guarded by the lock of its queue
+	maxUnsent         int32         // Config.MaxUnsent
 	removedFromSocket bool          // its Socket has it no more; guarded by the lock of the Socket
 }
 
@@ -74,6 +76,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.recv.deadline.t, c.send.deadline.t, c.recv.deadline.signal = t, t, &c.recv.readable
 	c.backlog.arenaPool = t.memory.arenaPool
 	c.send.buffer.baseOctets = cfg.firstSendBuffer()
+	c.origin.maxUnsent = int32(min(max(cfg.MaxUnsent, 0), math.MaxInt32))
 	c.serveByStream(cfg.NewScheduler != nil)
 	a.OnGrow(c.canAfford)
 	c.timer.init()

@@ -30,6 +30,7 @@ func (c *Conn) flushPending(now rawio.Time) (more bool) {
 		if sent, more = c.t.transmitBatch(now, &c.core); sent && (more || c.backlog.count.Load() > 0) {
 			now = c.t.now() // it takes a while
 		}
+		c.noteSent()
 		more = c.drainBacklog(now) || more || left
 		more = c.handleEvents(now) || more
 		if !more || now.Sub(began) > maxSendTime || c.sliceIsOver(sliceTime) {
@@ -89,6 +90,9 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	}
 	if ev.Change != nil {
 		c.noteStreamChange(ev)
+		if ev.Kind == assoc.EventStreamsReset && ev.Change.Incoming && ev.Err == nil {
+			c.endStreams(ev.Change)
+		}
 	}
 	switch ev.Kind {
 	case assoc.EventUp:

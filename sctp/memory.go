@@ -87,7 +87,7 @@ func (c *Conn) heldOctets() int {
 		return 0
 	}
 	n := connOctets + c.core.Held() + 8*cap(c.recv.inbox.queue) + c.send.heldOctets() +
-		len(c.recv.streams.all())*streamOctets
+		c.recv.streams.count()*streamOctets
 	if c.observers.events != nil {
 		n += c.observers.events.queuedOctets
 	}
@@ -200,7 +200,7 @@ func (c *Conn) abortForMemory(fair int64) {
 
 // hasUnread says whether there is something for the program to read. Owner only.
 func (r *recvSide) hasUnread() bool {
-	for _, s := range r.streams.all() {
+	for s := range r.streams.all() {
 		if s.inbox.first() != nil {
 			return true
 		}

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -80,6 +81,8 @@ type inbox struct {
 	head         int
 	readOffset   int                // octets of the first message already read
 	streamClosed bool               // of a Stream that was closed
+	isReset      bool               // of a Stream that the peer has reset
+	resetAt      wire.TSN           // the first of what comes behind that
 	firstSlot    [1]*assoc.Received // that q begins with: usually there is one at most
 }
 
@@ -160,32 +163,44 @@ func (c *Conn) distributeMessages() (left bool) {
 		if c.sliceIsOver(sliceTime) {
 			return true
 		}
-		r, ok := c.core.Receive()
-		if !ok {
+		if !c.distributeMessage() {
 			return false
 		}
-		// it will not be read; its window lets the peer go on to its shutdown
-		if c.end.closing || c.end.failed && c.end.unreadLostErr != nil {
-			c.core.Release(r)
-			continue
-		}
-		if c.recv.socket != nil {
-			c.recv.socket.pushMessage(c, r)
-			c.afterUnlock.tasks |= taskWakeSocket
-			continue
-		}
-		s := c.recv.streams.get(r.Stream)
-		if s == nil && c.recv.streams != nil && c.recv.streams.accepts {
-			s = c.beginStream(r.Stream)
-		}
-		if s != nil {
-			s.inbox.push(r)
-			c.afterUnlock.wakeStream(s)
-			continue
-		}
-		c.recv.inbox.push(r)
-		c.afterUnlock.tasks |= taskWakeReaders
 	}
+}
+
+// distributeMessage distributes one message, if there is any.
+func (c *Conn) distributeMessage() bool {
+	r, ok := c.core.Receive()
+	if !ok {
+		return false
+	}
+	// it will not be read; its window lets the peer go on to its shutdown
+	if c.end.closing || c.end.failed && c.end.unreadLostErr != nil {
+		c.core.Release(r)
+		return true
+	}
+	if c.recv.socket != nil {
+		c.recv.socket.pushMessage(c, r)
+		c.afterUnlock.tasks |= taskWakeSocket
+		return true
+	}
+	s := c.recv.streams.get(r.Stream)
+	if s != nil && s.inbox.isReset && !r.TSN().Less(s.inbox.resetAt) {
+		c.recv.streams.detach(s)
+		s = nil
+	}
+	if s == nil && c.recv.streams != nil && c.recv.streams.accepts {
+		s = c.beginStream(r.Stream)
+	}
+	if s != nil {
+		s.inbox.push(r)
+		c.afterUnlock.wakeStream(s)
+		return true
+	}
+	c.recv.inbox.push(r)
+	c.afterUnlock.tasks |= taskWakeReaders
+	return true
 }
 
 // wakeStream makes runUnlockTasks wake the reader of s.
@@ -249,7 +264,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut boo
 			if cut && finished == nil {
 				finished = in.popFirst()
 			}
-			left := finished == nil || in.first() != nil || late || c.end.failed || in.streamClosed
+			left := finished == nil || in.first() != nil || late || c.end.failed || in.streamClosed || in.isReset
 			if !left {
 				d.clearSignal(ready)
 			}
@@ -267,8 +282,11 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *signal, d *deadline, cut boo
 		}
 		now := c.t.now()
 		err := c.end.readErr()
-		if in.streamClosed {
+		switch {
+		case in.streamClosed:
 			err = net.ErrClosed
+		case in.isReset:
+			err = io.EOF
 		}
 		if c.recv.expectsWrites.Load() {
 			c.recv.expectsWrites.Store(false)

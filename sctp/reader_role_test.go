@@ -343,7 +343,7 @@ func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 		"Abort": func(c *Conn) { c.Abort("enough") },
 		"deadline": func(c *Conn) {
 			c.SetWriteDeadline(time.Now())
-			for _, s := range c.recv.streams.all() {
+			for s := range c.recv.streams.all() {
 				s.SetReadDeadline(time.Now())
 			}
 		},

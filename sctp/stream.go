@@ -12,7 +12,7 @@ import (
 // Stream is one SCTP stream of an association as a net.Conn. Writes become ordered messages, and
 // reads see their octets without boundaries. An SCTP stream has no end of its own. Close ends the
 // calls of this side alone and gives the stream's messages back to Conn.ReadMsg. Reads return
-// io.EOF when the association ends.
+// io.EOF when the association ends, or when the peer has reset the stream (see ReadMsg).
 type Stream struct {
 	c  *Conn
 	id wire.StreamID
@@ -58,7 +58,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if err := s.checkDeadline(&s.readDeadline, p); err != nil || len(p) == 0 {
 		return 0, err
 	}
-	n, _, err := s.c.readFrom(p, &s.inbox, &s.readable, &s.readDeadline, false)
+	n, _, err := s.ReadMsg(p)
 	return n, err
 }
 
@@ -108,10 +108,9 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 // returns nil.
 func (s *Stream) Close() error {
 	a, _ := s.c.lock()
-	if s.c.recv.streams.get(s.id) == s {
-		delete(s.c.recv.streams.open, s.id)
-	}
 	s.inbox.discardAll(a)
+	s.c.recv.streams.detach(s)
+	delete(s.c.recv.streams.reset, s)
 	s.inbox.streamClosed, s.writeDeadline.streamClosed = true, true
 	s.c.afterUnlock.wakeStream(s)
 	s.c.unlock()

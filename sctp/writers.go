@@ -78,6 +78,9 @@ func (s *sendSide) noneAhead(w *waitingWriter, stream wire.StreamID) bool {
 func (c *Conn) isTurnOf(w *waitingWriter, m *assoc.Message, octets int) bool {
 	s := &c.send
 	isFirst := s.isFirst(w)
+	if c.origin.maxUnsent > 0 && !(isFirst && c.hasSentEnough()) {
+		return false
+	}
 	m.Reserve = s.isByStream() && !(isFirst && c.core.HasRoom(octets))
 	if m.Reserve {
 		return s.noneAhead(w, m.Stream) && c.core.HasReserve(m.Stream, octets)
@@ -89,13 +92,25 @@ func (c *Conn) isTurnOf(w *waitingWriter, m *assoc.Message, octets int) bool {
 // call. Owner only.
 func (c *Conn) firstWriterFits() bool {
 	w := c.send.firstWriter
-	if w == nil {
+	if w == nil || !c.hasSentEnough() {
 		return false
 	}
 	if c.send.loose != nil && !c.core.HasRoom(max(w.octets, c.core.SendBuffer()/4)) {
 		return false
 	}
 	return c.send.isByStream() || c.sendBufferHasRoom() && c.send.buffer.hasRoomFor(w.octets)
+}
+
+// hasSentEnough says whether less than Config.MaxUnsent has not been sent. Owner only.
+func (c *Conn) hasSentEnough() bool {
+	return c.origin.maxUnsent == 0 || c.core.Unsent() < int(c.origin.maxUnsent)
+}
+
+// noteSent wakes the first call when Config.MaxUnsent lets it write on. Owner only.
+func (c *Conn) noteSent() {
+	if c.origin.maxUnsent > 0 && c.firstWriterFits() {
+		c.afterUnlock.tasks |= taskWakeWriters
+	}
 }
 
 // wakeWritersOfStreams wakes the calls whose turn it is, under a scheduler: all of them at the end

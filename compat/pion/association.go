@@ -27,9 +27,12 @@ type Association struct {
 	closing sync.Once
 	ended   chan struct{} // closed when the association has ended, and all that depends on it
 
-	mu      sync.Mutex
-	streams map[uint16]*Stream // guarded by mu: those in use
-	endErr  error              // guarded by mu: why the association has ended
+	mu          sync.Mutex
+	streams     map[uint16]*Stream // guarded by mu: the last that was in use by each number
+	first       *stack.Stream      // guarded by mu: one for AcceptStream that came before its first call
+	endErr      error              // guarded by mu: why the association has ended
+	toReset     []uint16           // guarded by mu: streams that the peer has not been asked to reset
+	isResetting bool               // guarded by mu: a goroutine asks it
 }
 
 // port is the SCTP port of either end (RFC 8832 section 1, in practice).
@@ -74,9 +77,6 @@ func open(ctx context.Context, s *settings, begin func(*Association, context.Con
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.tokens != nil {
-		return nil, errNoTokens
-	}
 	a := &Association{name: s.Name, log: s.LoggerFactory.NewLogger("sctp"), carrier: &recordedConn{Conn: s.NetConn},
 		blocksWrites: s.BlockWrite, streams: make(map[uint16]*Stream), ended: make(chan struct{})}
 	a.maxMessageSize.Store(s.MaxMessageSize)
@@ -96,6 +96,7 @@ func open(ctx context.Context, s *settings, begin func(*Association, context.Con
 		_ = a.closeAll(true)
 		return nil, err
 	}
+	a.acceptStreams()
 	go a.watch()
 	return a, nil
 }
@@ -116,6 +117,9 @@ func (a *Association) dial(ctx context.Context, cfg *stack.Config) (err error) {
 
 // accept waits for the other side.
 func (a *Association) accept(ctx context.Context, cfg *stack.Config) error {
+	if cfg.Inits != nil { // there is nothing to wait for
+		return a.dial(ctx, cfg)
+	}
 	l, err := a.transport.Listen(port, cfg)
 	if err == nil {
 		defer l.Close()
@@ -234,11 +238,24 @@ func (a *Association) OpenStream(streamIdentifier uint16, defaultPayloadType Pay
 // AcceptStream returns the next stream that the peer has begun to use. It fails with io.EOF when the
 // association has ended.
 func (a *Association) AcceptStream() (*Stream, error) {
-	s, err := a.conn.AcceptStream(context.Background())
-	if err != nil {
-		return nil, io.EOF
+	a.mu.Lock()
+	s := a.first
+	a.first = nil
+	a.mu.Unlock()
+	if s == nil {
+		var err error
+		if s, err = a.conn.AcceptStream(context.Background()); err != nil {
+			return nil, io.EOF
+		}
 	}
 	return a.streamOf(s), nil
+}
+
+// acceptStreams has messages of streams that are not in use wait for AcceptStream from now on.
+func (a *Association) acceptStreams() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	a.first, _ = a.conn.AcceptStream(ended)
 }
 
 // streamOf returns the stream that is one of the stack's.

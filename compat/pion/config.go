@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pion/logging"
+	stack "github.com/rddp-go/rddp/sctp"
 )
 
 // Config is the options of Client and Server in one structure. It is an option itself.
@@ -41,11 +42,8 @@ type settings struct {
 	Config
 	noInterleaving bool
 	scheduling     scheduling
-	tokens         *tokens // of SNAP; nil: a handshake
+	tokens         *stack.Inits // of SNAP; nil: a handshake
 }
-
-// tokens are the INIT chunks of both sides, which they have exchanged by other means.
-type tokens struct{ local, remote []byte }
 
 // ServerOption is an option of ServerWithOptions.
 type ServerOption interface{ setForServer(*settings) error }
@@ -224,7 +222,7 @@ func WithSNAP(localSctpInit []byte, remoteSctpInit []byte) AssociationOption {
 		if len(localSctpInit) == 0 || len(remoteSctpInit) == 0 {
 			return errToken
 		}
-		s.tokens = &tokens{localSctpInit, remoteSctpInit}
+		s.tokens = &stack.Inits{Own: localSctpInit, Peer: remoteSctpInit}
 		return nil
 	})
 }

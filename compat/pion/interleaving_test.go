@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pion/sctp"
 )
@@ -76,4 +77,29 @@ func TestStreamsShareTheAssociation(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// With interleaving a short message does not wait for a long one to end, and is read first.
+func TestShortMessageGoesAheadOfALongOne(t *testing.T) { inBubble(testShortGoesAhead)(t) }
+
+func testShortGoesAhead(t *testing.T) {
+	e := open(t, sctp.WithMaxMessageSize(1<<20))
+	long, longIn := e.stream(t, 1)
+	short, shortIn := e.stream(t, 2)
+	n := 0 // packets that pass before the road is closed for a while
+	e.conns[0].loseSome(func([]byte) bool { n++; return n > 12 })
+	_, err := long.Write(make([]byte, 900_000))
+	ok(t, err)
+	_, err = short.Write([]byte("short"))
+	ok(t, err)
+	time.Sleep(10 * time.Millisecond)
+	e.conns[0].loseSome(nil)
+	_, err = shortIn.Read(make([]byte, 10))
+	ok(t, err)
+	if left := long.BufferedAmount(); left < 300_000 {
+		t.Errorf("%d octets of the long message are left", left)
+	}
+	got, err := longIn.Read(make([]byte, 1<<20))
+	ok(t, err)
+	want(t, "octets", got, 900_000)
 }

@@ -52,8 +52,12 @@ func (a *Association) Metadata() (AssociationMetadata, bool) {
 	}
 	e := a.conn.Extensions()
 	zeroChecksum := e.Has(stack.ZeroChecksum)
-	m := AssociationMetadata{ZeroChecksumSendingEnabled: zeroChecksum, ZeroChecksumReceivingEnabled: zeroChecksum}
-	if e.Has(stack.PartialReliability) {
+	m := AssociationMetadata{MessageInterleavingEnabled: e.Has(stack.Interleaving),
+		ZeroChecksumSendingEnabled: zeroChecksum, ZeroChecksumReceivingEnabled: zeroChecksum}
+	switch {
+	case e.Has(stack.PartialReliability | stack.Interleaving):
+		m.PartialReliabilityMode = PartialReliabilityModeIForwardTSN
+	case e.Has(stack.PartialReliability):
 		m.PartialReliabilityMode = PartialReliabilityModeForwardTSN
 	}
 	return m, true

@@ -12,7 +12,11 @@ import (
 )
 
 // Messages are sent again as often, or as long, as the stream says.
-func TestReliability(t *testing.T) {
+func TestReliability(t *testing.T) { testReliability(t, false) }
+
+func TestReliabilityWithInterleaving(t *testing.T) { testReliability(t, true) }
+
+func testReliability(t *testing.T, interleaves bool) {
 	for _, row := range []struct {
 		name      string
 		unordered bool
@@ -36,7 +40,7 @@ func TestReliability(t *testing.T) {
 		{"channel establishment is reliable", true, sctp.ReliabilityTypeRexmit, 0, 50, 2, true, 0},
 	} {
 		t.Run(row.name, inBubble(func(t *testing.T) {
-			e := open(t, sctp.WithRTOMax(200), sctp.WithEnableInterleaving(false))
+			e := open(t, sctp.WithRTOMax(200), sctp.WithEnableInterleaving(interleaves))
 			a, b := e.stream(t, 1)
 			a.SetReliabilityParams(row.unordered, row.kind, row.value)
 			var lost atomic.Int32
@@ -79,15 +83,36 @@ func TestReliability(t *testing.T) {
 	}
 }
 
-// Which messages may be given up is agreed on with the peer.
-func TestPartialReliabilityIsAgreedOn(t *testing.T) { inBubble(testPartialReliabilityIsAgreedOn)(t) }
-
-func testPartialReliabilityIsAgreedOn(t *testing.T) {
-	e := open(t, sctp.WithEnableInterleaving(false))
-	for _, a := range e.assoc {
-		m, known := a.Metadata()
-		want(t, "known", known, true)
-		want(t, "mode", m.PartialReliabilityMode, sctp.PartialReliabilityModeForwardTSN)
-		want(t, "interleaving", m.MessageInterleavingEnabled, false)
+// What both ends want, both have.
+func TestExtensionsAreAgreedOn(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		one, other  bool // interleaving is wanted
+		interleaves bool
+		mode        sctp.PartialReliabilityMode
+	}{
+		{"both interleave", true, true, true, sctp.PartialReliabilityModeIForwardTSN},
+		{"one does not", false, true, false, sctp.PartialReliabilityModeForwardTSN},
+		{"the other does not", true, false, false, sctp.PartialReliabilityModeForwardTSN},
+		{"neither does", false, false, false, sctp.PartialReliabilityModeForwardTSN},
+	} {
+		t.Run(row.name, inBubble(func(t *testing.T) {
+			e := openEach(t, []sctp.ClientOption{sctp.WithEnableInterleaving(row.one)},
+				[]sctp.ClientOption{sctp.WithEnableInterleaving(row.other)})
+			a, b := e.stream(t, 1)
+			for _, a := range e.assoc {
+				m, known := a.Metadata()
+				want(t, "known", known, true)
+				want(t, "mode", m.PartialReliabilityMode, row.mode)
+				want(t, "interleaving", m.MessageInterleavingEnabled, row.interleaves)
+			}
+			for _, n := range []int{1, 1200, 60_000} {
+				_, err := a.Write(make([]byte, n))
+				ok(t, err)
+				got, err := b.Read(make([]byte, 65536))
+				ok(t, err)
+				want(t, "octets", got, n)
+			}
+		}))
 	}
 }

@@ -52,12 +52,18 @@ type ends struct {
 // open opens an association from both ends, each with these options.
 func open(t *testing.T, opts ...sctp.ClientOption) *ends {
 	t.Helper()
+	return openEach(t, opts, opts)
+}
+
+// openEach opens one with options for each end.
+func openEach(t *testing.T, opts ...[]sctp.ClientOption) *ends {
+	t.Helper()
 	e := new(ends)
 	e.conns[0], e.conns[1] = newPipe()
 	var all sync.WaitGroup
 	for i := range e.assoc {
 		all.Go(func() {
-			a, err := sctp.ClientWithOptions(append(slices.Clip(opts), sctp.WithNetConn(e.conns[i]))...)
+			a, err := sctp.ClientWithOptions(append(slices.Clip(opts[i]), sctp.WithNetConn(e.conns[i]))...)
 			if err != nil {
 				t.Error(err)
 				return

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"net"
@@ -43,11 +44,17 @@ func linkConfig(s *settings) *netconn.Config {
 // unbounded is a send buffer that no program fills.
 const unbounded = math.MaxInt32
 
+// unsentPackets is how much is queued, in packets, where writes wait.
+const unsentPackets = 4
+
 // neverGivesUp is how often an association sends again: the connection decides when it is over.
 const neverGivesUp = math.MaxInt32
 
 // maxEvents is how many streams may have little buffered before the program has heard of the first.
 const maxEvents = 1 << 16
+
+// longestMessage is the longest message that is taken, in octets, if the receive window is no longer.
+const longestMessage = 16 << 20
 
 // stackConfig is what the stack is to do.
 func stackConfig(s *settings) *stack.Config {
@@ -56,15 +63,16 @@ func stackConfig(s *settings) *stack.Config {
 		AssocMaxRetrans: neverGivesUp, HeartbeatInterval: -1,
 		Events: maxEvents, EventKinds: []stack.EventKind{stack.EventSendLow},
 	}
+	cfg.Interleaving = !s.noInterleaving
+	cfg.StreamReset, cfg.Inits = stack.AllowStreamReset, s.tokens
 	cfg.PartialReliability, cfg.NewScheduler = true, s.scheduling.newScheduler
 	if s.MaxReceiveBufferSize > 0 {
 		cfg.RecvBuffer = min(max(int(s.MaxReceiveBufferSize), 1500), math.MaxInt32)
 	}
-	switch {
-	case !s.BlockWrite:
-		cfg.SendBuffer = unbounded
-	case s.MaxMessageSize > 1<<20:
-		cfg.SendBuffer = int(min(s.MaxMessageSize, unbounded))
+	cfg.MaxMessage = max(longestMessage, cfg.RecvBuffer)
+	cfg.SendBuffer = unbounded
+	if s.BlockWrite {
+		cfg.MaxUnsent = unsentPackets * cmp.Or(int(s.MTU), netconn.DefaultMTU)
 	}
 	if s.RTOMax > 0 {
 		cfg.RTOMax = time.Duration(s.RTOMax * float64(time.Millisecond))

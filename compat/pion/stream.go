@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,14 +21,13 @@ type Stream struct {
 	defaultType atomic.Uint32
 	reliability atomic.Pointer[reliability]
 
-	readMu   sync.Mutex // held while a message is read
-	rest     []byte     // guarded by readMu: a message for which a buffer was too short
-	restType PayloadProtocolIdentifier
+	readMu sync.Mutex  // held while a message is read
+	kept   keptMessage // guarded by readMu
 
-	mu     sync.Mutex
-	state  StreamState // guarded by mu
-	endErr error       // guarded by mu: what reads return when nothing is left
-	low    lowBuffer   // guarded by mu
+	mu       sync.Mutex
+	isClosed bool      // guarded by mu: this side has closed it
+	endErr   error     // guarded by mu: that of the association, which reads return when nothing is left
+	low      lowBuffer // guarded by mu
 }
 
 // StreamState is how far the end of a stream has come.
@@ -91,58 +91,66 @@ func (s *Stream) Read(p []byte) (int, error) {
 func (s *Stream) ReadSCTP(payload []byte) (int, PayloadProtocolIdentifier, error) {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
-	if s.rest == nil {
-		n, ppi, whole, err := s.readMessage(payload)
-		if err != nil || whole {
-			return n, ppi, err
+	if !s.kept.isBegun {
+		n, info, err := s.stream.ReadMsg(payload)
+		if err == nil && !info.More {
+			return n, PayloadProtocolIdentifier(info.PPID), nil
+		}
+		if err != nil && !errors.Is(err, stack.ErrCutOff) {
+			return 0, 0, s.readError(err)
+		}
+		if err == nil {
+			s.kept = keptMessage{isBegun: true, octets: append(make([]byte, 0, len(payload)+minRest), payload[:n]...)}
 		}
 	}
-	if len(payload) < len(s.rest) {
-		return len(s.rest), 0, io.ErrShortBuffer
+	for !s.kept.isWhole {
+		if err := s.readPiece(); err != nil {
+			return 0, 0, s.readError(err)
+		}
 	}
-	n, ppi := copy(payload, s.rest), s.restType
-	s.rest = nil
+	if len(payload) < len(s.kept.octets) {
+		return len(s.kept.octets), 0, io.ErrShortBuffer
+	}
+	n, ppi := copy(payload, s.kept.octets), s.kept.payloadType
+	s.kept = keptMessage{}
 	return n, ppi, nil
 }
 
-// readMessage reads a message. One that p does not hold is kept in rest. Called with readMu held.
-func (s *Stream) readMessage(p []byte) (n int, ppi PayloadProtocolIdentifier, whole bool, err error) {
-	for {
-		k, info, err := s.stream.ReadMsg(p[n:])
-		if err != nil {
-			return 0, 0, false, s.readError(err)
-		}
-		ppi = PayloadProtocolIdentifier(info.PPID)
-		if n += k; !info.More {
-			return n, ppi, true, nil
-		}
-		if n == len(p) {
-			break
-		}
-	}
-	rest := append(make([]byte, 0, 2*len(p)+minRest), p...)
-	for {
-		if len(rest) == cap(rest) {
-			rest = append(make([]byte, 0, 2*cap(rest)), rest...)
-		}
-		k, info, err := s.stream.ReadMsg(rest[len(rest):cap(rest)])
-		if err != nil {
-			return 0, 0, false, s.readError(err)
-		}
-		if rest = rest[:len(rest)+k]; !info.More {
-			s.rest, s.restType = rest, ppi
-			return 0, 0, false, nil
-		}
-	}
+// keptMessage is a message that a buffer was too short for, or what has come of it.
+type keptMessage struct {
+	octets           []byte
+	payloadType      PayloadProtocolIdentifier
+	isBegun, isWhole bool
 }
 
 // minRest is the room for the rest of a message, in octets.
 const minRest = 4 << 10
 
+// readPiece reads more of the message that is kept. One that the peer has given up is forgotten.
+// Called with readMu held.
+func (s *Stream) readPiece() error {
+	k := &s.kept
+	k.octets = slices.Grow(k.octets, minRest)
+	n, info, err := s.stream.ReadMsg(k.octets[len(k.octets):cap(k.octets)])
+	switch {
+	case errors.Is(err, stack.ErrCutOff):
+		*k = keptMessage{}
+		return nil
+	case err != nil:
+		return err
+	}
+	k.octets = k.octets[:len(k.octets)+n]
+	k.isBegun, k.isWhole, k.payloadType = true, !info.More, PayloadProtocolIdentifier(info.PPID)
+	return nil
+}
+
 // readError is an error of the stack as the original has it.
 func (s *Stream) readError(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrReadDeadlineExceeded
+	case s.stream.IsReset():
+		return io.EOF
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,24 +189,6 @@ func (s *Stream) WriteSCTP(payload []byte, ppi PayloadProtocolIdentifier) (int, 
 	return 0, fmt.Errorf("%w: %w", ErrPayloadDataStateNotExist, err)
 }
 
-// Close closes this side's direction of the stream, behind what was written. The peer reads io.EOF,
-// and closes the other direction.
-func (s *Stream) Close() error {
-	s.mu.Lock()
-	if s.state != StreamStateOpen {
-		s.mu.Unlock()
-		return nil
-	}
-	if s.state = StreamStateClosing; s.endErr != nil {
-		s.state = StreamStateClosed
-	}
-	s.mu.Unlock()
-	if s.a.hasEnded() {
-		return ErrResetPacketInStateNotExist
-	}
-	return s.resetOutgoing()
-}
-
 // end is the end of the association.
 func (s *Stream) end(err error) {
 	s.mu.Lock()
@@ -206,13 +196,6 @@ func (s *Stream) end(err error) {
 	if s.endErr == nil {
 		s.endErr = err
 	}
-}
-
-// State returns how far the end of the stream has come.
-func (s *Stream) State() StreamState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
 }
 
 // SetDeadline sets the deadlines of reads and writes.

@@ -162,6 +162,14 @@ func (a *Assoc) Unacked() int {
 	return a.sender().Buffered()
 }
 
+// Unsent returns how many octets of messages of Send were not sent, even once.
+func (a *Assoc) Unsent() int {
+	if a.IsIdle() {
+		return 0
+	}
+	return a.sender().Queued()
+}
+
 // UnackedOf returns those of a stream.
 func (a *Assoc) UnackedOf(stream wire.StreamID) int {
 	if a.IsIdle() {

@@ -15,6 +15,7 @@ type Peer struct {
 	LocalPort, PeerPort uint16           // SCTP ports
 	Local               netip.AddrPort   // own address without Config.LocalAddrs; invalid lets the link choose
 	Remotes             []netip.AddrPort // addresses of the peer, the first is tried first; at most MaxPaths
+	Inits               *Inits           // nil: the association is set up by a handshake
 }
 
 // Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
@@ -24,7 +25,7 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err := cfg.CanMark(env); err != nil {
 		return nil, err
 	}
-	id, err := newIdentity(env.Rand)
+	id, err := peer.Inits.identity(env.Rand)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +44,11 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	}
 	if len(a.paths) == 0 {
 		return nil, ErrNoSource
+	}
+	if peer.Inits != nil {
+		if err := a.adoptInits(now, peer.Inits); err != nil {
+			return nil, err
+		}
 	}
 	return a, nil
 }

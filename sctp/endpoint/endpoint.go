@@ -214,6 +214,21 @@ func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 // the own UDP port. The INIT leaves with the association's first PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort,
 	remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
+	return e.Join(now, cfg, localPort, local, remote, remotePort, nil)
+}
+
+// NewInit makes an INIT chunk for Join.
+func (e *Endpoint) NewInit(cfg *assoc.Config) ([]byte, error) {
+	c, err := cfg.CompleteFor(&e.env)
+	if err != nil {
+		return nil, err
+	}
+	return assoc.NewInit(&c, &e.env)
+}
+
+// Join is Connect without a handshake, where both sides have the INIT chunks.
+func (e *Endpoint) Join(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort,
+	remote []netip.AddrPort, remotePort uint16, inits *assoc.Inits) (*assoc.Assoc, error) {
 	c, err := cfg.CompleteFor(&e.env)
 	switch {
 	case err != nil:
@@ -242,7 +257,8 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 		e.dialConfig = &c
 	}
 	a, err := assoc.Connect(now, e.dialConfig, &e.env,
-		assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
+		assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote,
+			Inits: inits})
 	if err != nil {
 		return nil, err
 	}
