@@ -276,6 +276,10 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		l.beginLife()
 		l.beginReceiving()
 		l.up = true
+	case assoc.EventTSNsReset:
+		if w := e.t.r.watches[l.a]; w != nil && ev.Err == nil {
+			w.marks = assoc.Marks{} // TSNs go on elsewhere
+		}
 	case assoc.EventPathUp, assoc.EventPathDown:
 		e.h.node.EP.Refresh(l.a)
 	case assoc.EventSendFailed:
@@ -411,6 +415,7 @@ func (l *assocSide) sendNext(b *messageBurst) bool {
 	err := l.a.Send(now, &msg)
 	if err == nil {
 		e.t.r.tally.Said++
+		l.resetStreams(&d)
 		b.next = nil
 		b.due--
 		return true

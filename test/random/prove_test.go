@@ -139,6 +139,12 @@ func TestLiteralIsGo(t *testing.T) {
 // Schedules that have found something, in the stack or in the oracle.
 func TestSchedulesOfThePast(t *testing.T) {
 	for name, s := range map[string]Schedule{
+		"who begins its TSNs anew with a closed window is denied that, and reads on": {Seed: 0x7e9, Length: 510000000000,
+			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1, NAT: true}, {Nets: 1, NAT: true}, {Nets: 1}, {Nets: 1, NAT: true},
+				{Nets: 1}, {Nets: 1}, {Nets: 1, NAT: true}},
+			Assocs: []Assoc{{A: 8, B: 1, UDP: true, Config: 0xeed60a3f, Extras: 153}},
+			Acts: []Act{{At: 630000000, Kind: Say, B: 1, For: 396116973765, N: 1038},
+				{At: 276861840924, Kind: Say, For: 55639940038, N: 286}}},
 		"what a life has said is kept for a peer that hears of it only after its end": {Seed: 0x46b, Length: 937500000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{B: 1, UDP: true}},
 			Acts: []Act{{At: 42000000, Kind: Say, B: 1, For: 588189, N: 1}, {At: 209000000, Kind: Hurl, B: 1}}},

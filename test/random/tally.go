@@ -30,6 +30,7 @@ type Tally struct {
 	Heard    int // messages delivered whole
 	Failed   int // messages that were reported as failed,
 	GivenUp  int // and those of them that were given up by their policy
+	Resets   int // requests to reset or add streams that were begun
 	Between  int // pieces that came between those of other messages
 	Octets   int // of messages delivered
 	Pieces   int // messages delivered in more than one
@@ -67,6 +68,7 @@ func (t *Tally) Add(o *Tally) {
 	t.Failed += o.Failed
 	t.GivenUp += o.GivenUp
 	t.Between += o.Between
+	t.Resets += o.Resets
 	t.Octets += o.Octets
 	t.Pieces += o.Pieces
 	t.RDMA.Add(&o.RDMA)
@@ -108,8 +110,8 @@ func (t *Tally) Write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n  association ends set up %d; restarts %d; ended gracefully %d, by abort %d, timed out %d\n",
 		t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
-	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d (%d between others), failed %d, given up %d\n",
-		t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Between, t.Failed, t.GivenUp)
+	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d (%d between others), failed %d, given up %d; streams reset %d times\n",
+		t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Between, t.Failed, t.GivenUp, t.Resets)
 	r := &t.RDMA
 	fmt.Fprintf(w,
 		"  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)

@@ -38,6 +38,7 @@ const (
 	peerInterval     = time.Second / 64  // between requests in the long run
 	segmentLife      = 30 * time.Second  // the maximum segment lifetime of section 5.1.4
 	holdForRetries   = 3                 // RTOs that DATA is held for a request that comes again
+	longestHold      = 10 * time.Second  // that DATA is held for it before it is denied
 	maxCollisions    = 8                 // how often a request that met the peer's is sent again
 	maxLikelyRepeats = 2                 // how often one is that has likely been answered
 	tsnJump          = wire.TSN(1) << 31 // of section 5.1.7, D4
@@ -62,6 +63,7 @@ type Machine struct {
 	deferred  deferredReset
 	limit     rateLimit
 	answer    []byte     // RE-CONFIG chunks to be sent back
+	heldSince rawio.Time // when DATA was first held for that
 	holdUntil rawio.Time // DATA is held for the peer's SSN/TSN reset, which is to come again; or Never
 
 	tsnsAskedAt, tsnsResetAt rawio.Time // when TSNs were last reset, by a request of either side

@@ -137,7 +137,8 @@ func (m *Machine) resultWhileBusy() wire.ReconfigResult {
 
 // takeTSNReset is section 5.2.4: the peer begins anew with its TSNs and all SSNs. That waits until
 // all own DATA is acknowledged. By the letter it would count as such at once, and what of it is on
-// its way would be lost.
+// its way would be lost. A peer whose window stays closed until the answer would wait for ever: it
+// is denied.
 func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart) wire.ReconfigResult {
 	switch {
 	case m.cfg.Paired || m.cfg.Allowed&TSNs == 0:
@@ -149,10 +150,15 @@ func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart) wire.ReconfigResult 
 	}
 	if m.holdUntil == rawio.Never {
 		m.host.HoldOut(nil)
+		m.heldSince = now
 	}
 	m.holdUntil = now.Add(holdForRetries * m.host.RTO())
 	if !m.host.HasSettled(true) {
-		return wire.ReconfigInProgress
+		if now.Sub(m.heldSince) < longestHold {
+			return wire.ReconfigInProgress
+		}
+		m.endTSNHold()
+		return wire.ReconfigDenied
 	}
 	p.hasTSNs, p.next, p.expected = true, m.host.NextTSN(), m.host.CumTSN()+1+tsnJump
 	m.host.RestartTSNs(p.next, p.expected)
