@@ -50,8 +50,8 @@ type connOrigin struct {
 	assocNumber       uint64        // how many associations there were before
 	beganAt           rawio.Time    // when setting it up did
 	hasAcceptSlot     bool          // it has a place at the listener; guarded by the lock of its queue
-	maxUnsent         int32         // Config.MaxUnsent
 	removedFromSocket bool          // its Socket has it no more; guarded by the lock of the Socket
+	maxUnsent         int32         // Config.MaxUnsent
 }
 
 // newAssoc returns the place for the core of an association, within the Conn that owns it.
