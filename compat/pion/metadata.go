@@ -11,10 +11,10 @@ import (
 func (a *Association) BufferedAmount() int { return a.conn.Unacked() }
 
 // BytesSent returns the octets of all packets sent.
-func (a *Association) BytesSent() uint64 { return a.conn.Stats().OctetsOut }
+func (a *Association) BytesSent() uint64 { return a.carrier.sent.Load() }
 
 // BytesReceived returns the octets of all packets received.
-func (a *Association) BytesReceived() uint64 { return a.conn.Stats().OctetsIn }
+func (a *Association) BytesReceived() uint64 { return a.carrier.received.Load() }
 
 // path returns the path to the peer.
 func (a *Association) path() stack.PathStats {

@@ -17,10 +17,12 @@ import (
 // peer is the other end.
 var peer = netip.AddrPortFrom(netconn.PeerAddr, port)
 
-// recordedConn is a connection that remembers how reading has ended: programs hear that of Read.
+// recordedConn is a connection that counts, and remembers how reading has ended: programs hear that
+// of Read.
 type recordedConn struct {
 	net.Conn
-	readErr atomic.Pointer[error]
+	readErr        atomic.Pointer[error]
+	sent, received atomic.Uint64 // octets, with those of packets that belong to no association yet
 }
 
 // Read reads a packet.
@@ -29,7 +31,14 @@ func (c *recordedConn) Read(p []byte) (int, error) {
 	if err != nil {
 		c.readErr.Store(&err)
 	}
+	c.received.Add(uint64(max(n, 0)))
 	return n, err
+}
+
+// Write writes a packet.
+func (c *recordedConn) Write(p []byte) (int, error) {
+	c.sent.Add(uint64(len(p))) // before the peer can have it
+	return c.Conn.Write(p)
 }
 
 func linkConfig(s *settings) *netconn.Config {
