@@ -34,6 +34,7 @@ func seedChunks() [][]byte {
 	init = wire.AppendZeroChecksumAcceptable(init, wire.ErrorDetectionDTLS)
 	init = wire.AppendHMACAlgo(init, wire.HMACSHA256, wire.HMACSHA1)
 	init = wire.AppendChunkList(init, wire.ChunkAsconf, wire.ChunkAsconfAck)
+	init = wire.AppendKeyManagement(init, wire.KeyManagement{TieBreaker: 7, Client: true, Methods: []byte{192, 1}})
 	init = wire.AppendPaddingParam(init, 16)
 	init = wire.CloseChunk(init, 0)
 

@@ -136,6 +136,9 @@ func visitParam(t *testing.T, p wire.Param) {
 	_, _ = p.CookieIncrement()
 	_, _ = p.AdaptationIndication()
 	_, _ = p.TSNResetSeq()
+	if k, err := p.KeyManagement(); err == nil {
+		checkWithin(t, p, k.Methods)
+	}
 	if m, err := p.ZeroChecksumMethod(); err == nil {
 		_ = m.String()
 	}

@@ -24,6 +24,11 @@ const (
 	CauseUserAbort             CauseCode = 12
 	CauseProtocolViolation     CauseCode = 13
 
+	CauseNoDTLSSupport     CauseCode = 100 // draft-ietf-tsvwg-sctp-dtls-chunk, to be confirmed by IANA
+	CauseNoCommonKeyMethod CauseCode = 101 // the same
+	CauseTieBreaker        CauseCode = 102 // the same
+	CauseKeyRoles          CauseCode = 103 // the same
+
 	CauseDeleteLastAddr   CauseCode = 0x00a0 // RFC 5061
 	CauseResourceShortage CauseCode = 0x00a1 // RFC 5061
 	CauseDeleteSourceAddr CauseCode = 0x00a2 // RFC 5061
@@ -61,6 +66,14 @@ func (c CauseCode) String() string {
 		return "User-Initiated Abort"
 	case CauseProtocolViolation:
 		return "Protocol Violation"
+	case CauseNoDTLSSupport:
+		return "Missing DTLS Chunk Support"
+	case CauseNoCommonKeyMethod:
+		return "No Common DTLS Key Management Method"
+	case CauseTieBreaker:
+		return "DTLS Key Management Tie Breaker Collision"
+	case CauseKeyRoles:
+		return "Incompatible DTLS Key Management Roles"
 	case CauseDeleteLastAddr:
 		return "Request to Delete Last Remaining IP Address"
 	case CauseResourceShortage:

@@ -33,6 +33,8 @@ const (
 
 	ParamPadding ParamType = 0x8005 // RFC 4820
 
+	ParamKeyManagement ParamType = 0x8006 // draft-ietf-tsvwg-sctp-dtls-chunk
+
 	ParamSupportedExtensions  ParamType = 0x8008 // RFC 5061
 	ParamForwardTSN           ParamType = 0xc000 // RFC 3758
 	ParamAddIP                ParamType = 0xc001 // RFC 5061
@@ -91,6 +93,8 @@ func (t ParamType) String() string {
 		return "HMAC-ALGO"
 	case ParamPadding:
 		return "PAD"
+	case ParamKeyManagement:
+		return "DTLS Key Management"
 	case ParamSupportedExtensions:
 		return "Supported Extensions"
 	case ParamForwardTSN:

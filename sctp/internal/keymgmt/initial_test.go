@@ -231,3 +231,41 @@ func TestFailuresSayWhatHasFailed(t *testing.T) {
 		"sctp: key management: the TLS handshake has not ended in time")
 	check.Equal(t, "unknown", (&Failure{Why: 77}).Error(), "sctp: key management: failure 77")
 }
+
+// What comes in the clear and belongs to no handshake is somebody else's: the peer has sent nothing
+// beside its flights. It is not passed over, as its TSN is one that the peer uses later.
+func TestClearMessagesOfNoHandshake(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		happens func(l *lab, id uint64)
+		want    error
+	}{
+		{"behind the last flight", func(l *lab, id uint64) {
+			l.m.SessionDone(l.now, id, Outcome{Secrets: secretsOf(1, false), Unread: 1})
+		}, errUnread},
+		{"of a later epoch", func(l *lab, id uint64) { l.tell(4, hello(1)) }, errStray},
+		{"a control message", func(l *lab, id uint64) { l.m.HandleMessage(l.now, []byte{0x83, 2}) }, errStray},
+		{"Protection Established for the server", func(l *lab, id uint64) { l.tellEstablished(3) }, errStray},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, Config{})
+			id := l.expect(StartSession)[0].Session
+			c.happens(l, id)
+			check.Slice(t, "alert", l.expect(SendMessage, CloseSession)[0].Data, append([]byte{3}, canceledAlert...))
+			check.That(t, errors.Is(l.m.Failure(), c.want) && !l.m.IsProtected(), "%v", l.m.Failure())
+		})
+	}
+}
+
+// An association that ends takes its session with it.
+func TestClose(t *testing.T) {
+	l := newLab(t, Config{IsClient: true})
+	id := l.expect(StartSession)[0].Session
+	l.m.Close()
+	check.Equal(t, "session", l.expect(CloseSession)[0].Session, id)
+	l.m.Close()
+	l.tell(3, serverHello(1))
+	l.m.SessionDone(l.now, id, Outcome{Secrets: secretsOf(1, false)})
+	l.wait(time.Hour)
+	l.expect()
+}

@@ -144,6 +144,9 @@ func (m *Manager) Epoch() uint64 { return m.epoch }
 // IsProtected reports whether only packets in DTLS chunks are taken.
 func (m *Manager) IsProtected() bool { return m.protected }
 
+// Failure returns why the association is about to be aborted, nil if it is not.
+func (m *Manager) Failure() *Failure { return m.failure }
+
 // Stats returns the counts.
 func (m *Manager) Stats() Stats { return m.stats }
 
@@ -161,6 +164,17 @@ func (m *Manager) startSession(now rawio.Time, isClient bool) {
 		m.session.stopClock(now)
 	}
 	m.do(Action{Kind: StartSession, Session: m.lastID, Epoch: m.session.epoch, IsClient: isClient})
+}
+
+// Close ends the session under way: the association has ended. Nothing follows.
+func (m *Manager) Close() {
+	if m.failure == nil {
+		m.failure = &Failure{}
+	}
+	if m.abortAt = rawio.Never; m.session != nil {
+		m.do(Action{Kind: CloseSession, Session: m.session.id})
+		m.session = nil
+	}
 }
 
 // endSession ends the session under way.
@@ -192,6 +206,8 @@ func (m *Manager) HandleMessage(now rawio.Time, b []byte) {
 		m.handleRecords(now, msg)
 	case m.session == nil && msg.isOf(m.epoch+1) && isHello(msg.payload(), msgClientHello):
 		m.handleHello(now, msg)
+	case !m.protected:
+		m.sessionFailed(now, errStray, canceledAlert)
 	default:
 		m.stats.Ignored++ // such as the close_notify of a session that has ended
 	}
@@ -201,6 +217,10 @@ func (m *Manager) HandleMessage(now rawio.Time, b []byte) {
 func (m *Manager) handleControl(now rawio.Time, msg message) {
 	s := m.session
 	if msg.payload()[0] != ctrlEstablished || s == nil || !s.isClient || !msg.isOf(s.epoch) {
+		if !m.protected {
+			m.sessionFailed(now, errStray, canceledAlert)
+			return
+		}
 		m.stats.Ignored++
 		return
 	}

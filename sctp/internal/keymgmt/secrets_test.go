@@ -13,6 +13,7 @@ import (
 
 // Each export has a context of its own, with the parameters as they were on the wire.
 func TestExporterContexts(t *testing.T) {
+	// req dtlschunk-7.2-1
 	// req dtlskeys-5.2-1
 	// req dtlskeys-5.2-2
 	// req dtlskeys-5.3-1

@@ -12,6 +12,8 @@ import (
 var (
 	errEarlyEstablished = errors.New("the server says that protection is established before the handshake has ended")
 	errTimeout          = errors.New("the handshake has not ended in time")
+	errStray            = errors.New("a message in the clear belongs to no handshake")
+	errUnread           = errors.New("a message in the clear follows the end of the handshake")
 )
 
 // canceledAlert is a TLS record with a fatal alert, internal_error, for a peer that still waits for
@@ -29,6 +31,9 @@ type Outcome struct {
 	Output []byte
 	// ExpiresIn is when the first certificate of the two expires; 0: that is not known.
 	ExpiresIn time.Duration
+	// Unread is how many octets of the peer's records the handshake has left. In the first one, in
+	// the clear, they are somebody else's: the peer has sent nothing behind its last flight.
+	Unread int
 }
 
 // SessionWrote takes TLS records that a session has written.
@@ -47,6 +52,10 @@ func (m *Manager) SessionWrote(_ rawio.Time, id uint64, records []byte) {
 func (m *Manager) SessionDone(now rawio.Time, id uint64, o Outcome) {
 	s := m.session
 	if m.failure != nil || s == nil || id != s.id || s.secrets != nil {
+		return
+	}
+	if !m.protected && o.Unread > 0 {
+		m.sessionFailed(now, errUnread, canceledAlert)
 		return
 	}
 	s.secrets, s.expiresAt = o.Secrets, rawio.Never

@@ -34,11 +34,12 @@ type Batch struct {
 	ecn           uint8
 	mark          Mark
 	zeroChecksum  bool
-	maxPacketLen  int  // octets it may have
-	packetLen     int  // octets it has
-	firstVec      int  // its first piece in vecs
-	pieceStart    int  // where the piece that is being appended to begins in arena
-	pieceIsOpen   bool // that piece is the last of vecs
+	sealer        Sealer // nil: it goes in the clear
+	maxPacketLen  int    // octets it may have
+	packetLen     int    // octets it has
+	firstVec      int    // its first piece in vecs
+	pieceStart    int    // where the piece that is being appended to begins in arena
+	pieceIsOpen   bool   // that piece is the last of vecs
 }
 
 // NewBatch returns a batch for at most that many packets, at least one.
@@ -76,7 +77,7 @@ func (b *Batch) Octets() int { return b.finishedOctets }
 // longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
 	b.local, b.remote, b.maxPacketLen, b.ecn, b.mark = local, remote, size, rawio.NotECT, Mark{}
-	b.zeroChecksum = false
+	b.zeroChecksum, b.sealer = false, nil
 	wire.AppendHeader(b.header[:0], src, dst, vtag)
 	b.BeginAgain()
 }
@@ -151,8 +152,52 @@ func (b *Batch) SetMark(m Mark) { b.mark = m }
 // SetZeroChecksum leaves the checksum of the open packet 0 (RFC 9653).
 func (b *Batch) SetZeroChecksum(is bool) { b.zeroChecksum = is }
 
-// End finishes the open packet: it stores the checksum and adds the packet to Pkts.
+// Sealer seals the chunks of a packet: it appends one chunk with the octets of pieces to b.
+type Sealer interface {
+	Append(b []byte, pieces ...[]byte) ([]byte, error)
+}
+
+// Seal has s seal the open packet, and those that BeginAgain and Add make like it; nil: nobody does.
+// Room is then what is left for chunks that are yet to be sealed.
+func (b *Batch) Seal(s Sealer) { b.sealer = s }
+
+// IsSealed says whether somebody seals it.
+func (b *Batch) IsSealed() bool { return b.sealer != nil }
+
+// sealPacket replaces the chunks of the open packet by one. It returns how much longer the packet
+// is then.
+func (b *Batch) sealPacket() (gain int, err error) {
+	pieces, start := b.vecs[b.firstVec:], len(b.arena)
+	pieces[0] = pieces[0][wire.CommonHeaderLen:]
+	tail, err := b.sealer.Append(append(b.arena, b.header[:]...), pieces...)
+	if err != nil {
+		return 0, err
+	}
+	clear(pieces)
+	b.arena, b.pieceIsOpen = tail, false
+	b.vecs = append(b.vecs[:b.firstVec], tail[start:len(tail):len(tail)])
+	gain = len(tail) - start - b.packetLen
+	b.packetLen += gain
+	return gain, nil
+}
+
+// End finishes the open packet: it stores the checksum and adds the packet to Pkts. A packet that
+// cannot be sealed is forgotten.
 func (b *Batch) End() {
+	fragment := 0
+	if b.packetLen > b.maxPacketLen {
+		fragment = b.maxPacketLen + rawio.Overhead(b.remote)
+	}
+	if b.sealer != nil {
+		gain, err := b.sealPacket()
+		if err != nil {
+			b.Cancel()
+			return
+		}
+		if fragment > 0 {
+			fragment += gain
+		}
+	}
 	vec := b.vecs[b.firstVec:len(b.vecs):len(b.vecs)]
 	if !b.zeroChecksum { // as the common header has it
 		wire.PutPacketChecksum(vec)
@@ -167,9 +212,7 @@ func (b *Batch) End() {
 	p := &b.Pkts[n]
 	p.Vec, p.Local, p.Remote, p.ECN = vec, b.local, b.remote, b.ecn
 	p.DSCP, p.FlowLabel = b.mark.DSCP, b.mark.FlowLabel
-	if b.packetLen > b.maxPacketLen {
-		p.Fragment = b.maxPacketLen + rawio.Overhead(b.remote)
-	}
+	p.Fragment = fragment
 }
 
 // Header returns the common header of the last packet; that of Add begins with it.

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -301,5 +302,60 @@ func TestUserMemoryIsLetGo(t *testing.T) {
 		runtime.GC()
 		check.That(t, held.Value() == nil, "%s: the user's memory is still referenced", name)
 		runtime.KeepAlive(b)
+	}
+}
+
+// frame is a Sealer that adds a header and a trailer.
+type frame struct{ fails bool }
+
+func (f *frame) Append(b []byte, pieces ...[]byte) ([]byte, error) {
+	if f.fails {
+		return b, errors.New("no more")
+	}
+	b = append(b, "<<<<"...)
+	for _, p := range pieces {
+		b = append(b, p...)
+	}
+	return append(b, ">>>>"...), nil
+}
+
+// The chunks of a packet that is sealed are replaced, its common header stays, and the user's memory
+// is let go of. One that cannot be sealed is forgotten.
+func TestSealedPackets(t *testing.T) {
+	b, f := NewBatch(8), new(frame)
+	body := bytes.Repeat([]byte{7}, 300)
+	remote := netip.MustParseAddrPort("192.0.2.2:0")
+	for _, c := range []struct {
+		name     string
+		size     int
+		fragment int
+	}{{"one that fits", 400, 0}, {"one that is cut", 200, 200 + 8 + rawio.Overhead(remote)}} {
+		b.Begin(1, 2, 3, remote, remote, c.size)
+		b.Seal(f)
+		b.Bytes([]byte("head"))
+		b.Bytes(body)
+		b.End()
+		b.Add(append(bytes.Clone(b.Header()), "more"...), body)
+		check.That(t, b.IsSealed(), "%s: not sealed", c.name)
+		for i, head := range []string{"head", "more"} {
+			p := b.Pkts[i]
+			got := wire.Packet(join(p.Vec))
+			check.That(t, got.ChecksumOK() && got.VTag() == 3 && string(got[12:]) == "<<<<"+head+string(body)+">>>>", "%s: %q", c.name, got)
+			check.That(t, len(p.Vec) == 1 && p.Fragment == c.fragment, "%s: %d pieces, fragments of %d", c.name, len(p.Vec), p.Fragment)
+		}
+		check.Equal(t, c.name+": octets", b.Octets(), 2*(12+4+300+8))
+		for _, v := range b.vecs[len(b.vecs):cap(b.vecs)] {
+			check.That(t, v == nil, "%s: a piece is kept", c.name)
+		}
+		f.fails = true
+		b.BeginAgain()
+		b.Bytes(body)
+		b.End()
+		check.That(t, len(b.Pkts) == 2 && b.Octets() == 2*(12+4+300+8), "%s: %d packets", c.name, len(b.Pkts))
+		f.fails = false
+		b.Reset()
+		b.Begin(1, 2, 3, remote, remote, 100)
+		check.That(t, !b.IsSealed(), "sealed without being asked")
+		b.Cancel()
 	}
 }

@@ -104,10 +104,7 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 func (r *Receiver) admit(t wire.TSN, stream wire.StreamID, c wire.Chunk, isBlocked bool) Admission {
 	switch r.tracker.Check(t) {
 	case SeenBefore:
-		r.tracker.NoteDuplicate(t)
-		r.ackPolicy.NoteLoss()
-		r.ackPolicy.NoteDuplicate()
-		r.ackPolicy.NoteData(true)
+		r.noteDuplicate(t)
 		return Duplicate
 	case TooFarAhead:
 		r.ackPolicy.NoteData(true)

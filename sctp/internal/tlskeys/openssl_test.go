@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
@@ -31,7 +32,7 @@ type openSSL struct {
 	out *bufio.Reader
 }
 
-func startOpenSSL(t testing.TB, role string, suite seal.Suite, a *authority) *openSSL {
+func startOpenSSL(t testing.TB, role string, suite seal.Suite, a *certs.Authority) *openSSL {
 	t.Helper()
 	if err := exec.Command(python, "-c", "import OpenSSL, cryptography").Run(); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -43,12 +44,12 @@ func startOpenSSL(t testing.TB, role string, suite seal.Suite, a *authority) *op
 	if role == "client" {
 		name, use = "client.test", x509.ExtKeyUsageClientAuth
 	}
-	cert := a.issue(t, name, use, time.Hour)
+	cert := a.Issue(t, name, use, time.Hour)
 	dir := t.TempDir()
 	for file, block := range map[string]pem.Block{
 		"cert.pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
 		"key.pem":  {Type: "PRIVATE KEY", Bytes: must.Get(x509.MarshalPKCS8PrivateKey(cert.PrivateKey))(t)},
-		"ca.pem":   {Type: "CERTIFICATE", Bytes: a.cert.Raw},
+		"ca.pem":   {Type: "CERTIFICATE", Bytes: a.Cert.Raw},
 	} {
 		must.OK(t, os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(&block), 0o600))
 	}
@@ -96,12 +97,12 @@ func TestOpenSSL(t *testing.T) {
 	// req dtlskeys-5.2-1, dtlskeys-5.2-2
 	// req dtlskeys-5.3-1
 	// req dtlskeys-3.2-4
-	a := newAuthority(t)
+	a := certs.New(t)
 	for _, suite := range seal.Suites() {
 		for i, theirs := range []string{"client", "server"} {
 			t.Run(suite.String()+", OpenSSL is the "+theirs, func(t *testing.T) {
 				p := startOpenSSL(t, theirs, suite, a)
-				w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+				w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 				h := w.hosts[1-i]
 				var secrets *keymgmt.Secrets
 				w.onAction = func(_ *host, act keymgmt.Action) {
@@ -146,9 +147,9 @@ func TestOpenSSL(t *testing.T) {
 
 // OpenSSL hears why it is not accepted, and so do we.
 func TestOpenSSLIsNotAccepted(t *testing.T) {
-	a, other := newAuthority(t), newAuthority(t)
+	a, other := certs.New(t), certs.New(t)
 	p := startOpenSSL(t, "client", seal.AES128GCM, other)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	h := w.hosts[1]
 	for {
 		for h.work() {

@@ -1,6 +1,7 @@
 package tlskeys
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -22,6 +23,7 @@ type pipe struct {
 	mu     sync.Mutex
 	wake   sync.Cond
 	unread []byte
+	left   int // of the record that is being read
 	held   []byte
 	err    error // of reading, once unread is empty
 	isIdle bool  // TLS waits for the peer
@@ -34,7 +36,8 @@ func newPipe(pool *Pool, flush func(records []byte)) *pipe {
 	return p
 }
 
-// Read waits for records of the peer, and sends what was written before it does.
+// Read waits for records of the peer, and sends what was written before it does. It gives no more
+// than the rest of one record: so what TLS has not asked for stays unread.
 func (p *pipe) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,9 +62,27 @@ func (p *pipe) Read(b []byte) (int, error) {
 	if len(p.unread) == 0 {
 		return 0, p.err
 	}
-	n := copy(b, p.unread)
-	p.unread = p.unread[n:]
+	if p.left == 0 {
+		p.left = recordLen(p.unread)
+	}
+	n := copy(b, p.unread[:min(p.left, len(p.unread))])
+	p.unread, p.left = p.unread[n:], p.left-n
 	return n, nil
+}
+
+// recordLen returns the length of the first record. Messages hold whole ones.
+func recordLen(b []byte) int {
+	if len(b) < recordHeaderLen {
+		return len(b)
+	}
+	return recordHeaderLen + int(binary.BigEndian.Uint16(b[3:]))
+}
+
+// unreadLen returns how many octets TLS has not read.
+func (p *pipe) unreadLen() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.unread)
 }
 
 // Write holds the records.

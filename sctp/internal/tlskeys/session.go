@@ -3,7 +3,6 @@ package tlskeys
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -73,6 +72,10 @@ func Start(id uint64, isClient bool, first *x509.Certificate, cfg *Config, owner
 // Feed gives the session records of the peer. It does not wait.
 func (s *Session) Feed(records []byte) { s.pipe.feed(records) }
 
+// Unread returns how many octets of the peer the session has not read. Within a call of Owner.Done
+// these are what came behind the handshake.
+func (s *Session) Unread() int { return s.pipe.unreadLen() }
+
 // Close ends the session. If its handshake was complete, it writes its close_notify.
 func (s *Session) Close() { s.pipe.fail(io.EOF) }
 
@@ -127,11 +130,13 @@ const (
 	recordEncrypted = 23
 )
 
+const recordHeaderLen = 5
+
 // lastRecordType returns the type of the last of whole records, 0 for none.
 func lastRecordType(records []byte) (last byte) {
-	for len(records) >= 5 {
+	for len(records) >= recordHeaderLen {
 		last = records[0]
-		records = records[min(5+int(binary.BigEndian.Uint16(records[3:])), len(records)):]
+		records = records[min(recordLen(records), len(records)):]
 	}
 	return last
 }

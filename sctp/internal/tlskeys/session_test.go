@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
@@ -21,13 +23,14 @@ func TestHandshake(t *testing.T) {
 	// req dtlskeys-3.1-1
 	// req dtlskeys-4-3
 	// req dtlskeys-6.1-7
-	a := newAuthority(t)
+	// req dtlskeys-3.2-2, dtlskeys-3.2-3
+	a := certs.New(t)
 	for _, c := range []struct {
 		name           string
 		client, server *tls.Config
 	}{
-		{"as it is called", a.dialer(t, "client.test"), a.listener(t)},
-		{"the one that listens is the client", a.listener(t), a.dialer(t, "client.test")},
+		{"as it is called", a.Dialer(t, "client.test"), a.Listener(t)},
+		{"the one that listens is the client", a.Listener(t), a.Dialer(t, "client.test")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.client, c.server)
@@ -35,6 +38,7 @@ func TestHandshake(t *testing.T) {
 			for _, h := range w.hosts {
 				must.That(t, h.failure == nil && h.m.IsProtected(), "%v", h.failure)
 				check.Equal(t, "version", h.state.Version, tls.VersionTLS13)
+				check.That(t, slices.Contains(seal.Suites(), seal.Suite(h.state.CipherSuite)) && h.state.CurveID != 0, "%x, %v", h.state.CipherSuite, h.state.CurveID)
 			}
 			w.checkKeys(3)
 			w.checkMessages()
@@ -53,8 +57,8 @@ func TestHandshake(t *testing.T) {
 
 // The client's last flight is one message, and waits for its keys.
 func TestFinishedWaitsForTheKeys(t *testing.T) {
-	a := newAuthority(t)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	a := certs.New(t)
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	var order []string // of the client
 	w.onAction = func(h *host, act keymgmt.Action) {
 		switch {
@@ -69,8 +73,8 @@ func TestFinishedWaitsForTheKeys(t *testing.T) {
 }
 
 func TestHelloRetry(t *testing.T) {
-	a := newAuthority(t)
-	client, server := a.dialer(t, "client.test"), a.listener(t)
+	a := certs.New(t)
+	client, server := a.Dialer(t, "client.test"), a.Listener(t)
 	client.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 	server.CurvePreferences = []tls.CurveID{tls.CurveP256}
 	w := newWorld(t, client, server)
@@ -83,8 +87,10 @@ func TestHelloRetry(t *testing.T) {
 // Rekeys by either side, both, and many; the identity stays.
 func TestRekeys(t *testing.T) {
 	// req dtlskeys-3.4-3: a full handshake, without tickets
-	a := newAuthority(t)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	// req dtlskeys-3.4-4
+	// req dtlskeys-6.2.2-7, dtlskeys-3.1-2
+	a := certs.New(t)
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	w.run()
 	epoch := uint64(3)
 	for range 3 {
@@ -95,7 +101,7 @@ func TestRekeys(t *testing.T) {
 			w.wait(130 * time.Second)
 			epoch++
 			for _, h := range w.hosts {
-				must.That(t, h.failure == nil && !h.state.DidResume, "%v", h.failure)
+				must.That(t, h.failure == nil && !h.state.DidResume && h.state.Version == tls.VersionTLS13 && h.state.CurveID != 0, "%v", h.failure)
 			}
 			w.checkKeys(epoch)
 		}
@@ -122,27 +128,27 @@ func (w *world) expectFailure(client, server string) {
 func TestPeersThatAreNotAuthenticated(t *testing.T) {
 	// req dtlskeys-3.3-4
 	// req dtlskeys-7-1
-	a, other := newAuthority(t), newAuthority(t)
+	a, other := certs.New(t), certs.New(t)
 	no := errors.New("the program says no")
 	for _, c := range []struct {
 		name                 string
 		change               func(client, server *tls.Config)
 		clientErr, serverErr string
 	}{
-		{"a server of another authority", func(client, server *tls.Config) { client.RootCAs = other.pool },
+		{"a server of another authority", func(client, server *tls.Config) { client.RootCAs = other.Pool },
 			"unknown authority", "bad certificate"},
-		{"a client of another authority", func(client, server *tls.Config) { server.ClientCAs = other.pool },
+		{"a client of another authority", func(client, server *tls.Config) { server.ClientCAs = other.Pool },
 			"bad certificate", "unknown authority"},
 		{"another server", func(client, server *tls.Config) { client.ServerName = "another.test" },
 			"not another.test", "bad certificate"},
 		{"a client's certificate for a server", func(client, server *tls.Config) {
-			server.Certificates[0] = a.issue(t, "server.test", x509.ExtKeyUsageClientAuth, time.Hour)
+			server.Certificates[0] = a.Issue(t, "server.test", x509.ExtKeyUsageClientAuth, time.Hour)
 		}, "incompatible key usage", "bad certificate"},
 		{"a server's certificate for a client", func(client, server *tls.Config) {
-			client.Certificates[0] = a.issue(t, "client.test", x509.ExtKeyUsageServerAuth, time.Hour)
+			client.Certificates[0] = a.Issue(t, "client.test", x509.ExtKeyUsageServerAuth, time.Hour)
 		}, "bad certificate", "incompatible key usage"},
 		{"expired", func(client, server *tls.Config) {
-			client.Certificates[0] = a.issue(t, "client.test", x509.ExtKeyUsageClientAuth, -time.Minute)
+			client.Certificates[0] = a.Issue(t, "client.test", x509.ExtKeyUsageClientAuth, -time.Minute)
 		}, "bad certificate", "has expired"},
 		{"by the program", func(client, server *tls.Config) {
 			server.VerifyConnection = func(s tls.ConnectionState) error {
@@ -172,7 +178,7 @@ func TestPeersThatAreNotAuthenticated(t *testing.T) {
 		}, "internal error", "gives no certificate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client, server := a.dialer(t, "client.test"), a.listener(t)
+			client, server := a.Dialer(t, "client.test"), a.Listener(t)
 			c.change(client, server)
 			w := newWorld(t, client, server)
 			w.expectFailure(c.clientErr, c.serverErr)
@@ -185,8 +191,8 @@ func TestPeersThatAreNotAuthenticated(t *testing.T) {
 
 // A program may say alone who is accepted.
 func TestProgramVerifies(t *testing.T) {
-	a := newAuthority(t)
-	client, server := a.dialer(t, "client.test"), a.listener(t)
+	a := certs.New(t)
+	client, server := a.Dialer(t, "client.test"), a.Listener(t)
 	seen := 0
 	see := func(s tls.ConnectionState) error {
 		seen++
@@ -206,22 +212,22 @@ func TestProgramVerifies(t *testing.T) {
 // The keys of a rekey belong to the peer of the first handshake.
 func TestIdentityStays(t *testing.T) {
 	// req dtlskeys-3.3-5
-	a := newAuthority(t)
+	a := certs.New(t)
 	for _, c := range []struct {
 		name string
 		next tls.Certificate
 		ok   bool
 	}{
-		{"another certificate of the same name", a.issue(t, "client.test", x509.ExtKeyUsageClientAuth, time.Hour), true},
-		{"another name", a.issue(t, "another.test", x509.ExtKeyUsageClientAuth, time.Hour), false},
+		{"another certificate of the same name", a.Issue(t, "client.test", x509.ExtKeyUsageClientAuth, time.Hour), true},
+		{"another name", a.Issue(t, "another.test", x509.ExtKeyUsageClientAuth, time.Hour), false},
 	} {
 		for i, by := range []string{"client", "server"} {
 			t.Run(c.name+", by the "+by, func(t *testing.T) {
-				cert := a.dialer(t, "client.test").Certificates[0]
-				client := a.dialer(t, "client.test")
+				cert := a.Dialer(t, "client.test").Certificates[0]
+				client := a.Dialer(t, "client.test")
 				client.Certificates = nil
 				client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
-				w := newWorld(t, client, a.listener(t))
+				w := newWorld(t, client, a.Listener(t))
 				w.run()
 				cert = c.next
 				w.hosts[i].m.Rekey()
@@ -238,11 +244,11 @@ func TestIdentityStays(t *testing.T) {
 }
 
 func TestSameIdentity(t *testing.T) {
-	a := newAuthority(t)
+	a := certs.New(t)
 	parse := func(c tls.Certificate) *x509.Certificate { return must.Get(x509.ParseCertificate(c.Certificate[0]))(t) }
-	one := parse(a.issue(t, "one.test", x509.ExtKeyUsageClientAuth, time.Hour))
-	again := parse(a.issue(t, "one.test", x509.ExtKeyUsageClientAuth, time.Hour))
-	two := parse(a.issue(t, "two.test", x509.ExtKeyUsageClientAuth, time.Hour))
+	one := parse(a.Issue(t, "one.test", x509.ExtKeyUsageClientAuth, time.Hour))
+	again := parse(a.Issue(t, "one.test", x509.ExtKeyUsageClientAuth, time.Hour))
+	two := parse(a.Issue(t, "two.test", x509.ExtKeyUsageClientAuth, time.Hour))
 	nameless, other := &x509.Certificate{RawSubjectPublicKeyInfo: []byte{1}}, &x509.Certificate{RawSubjectPublicKeyInfo: []byte{2}}
 	check.That(t, isSameIdentity(one, again) && !isSameIdentity(one, two), "by names")
 	check.That(t, isSameIdentity(nameless, nameless) && !isSameIdentity(nameless, other), "by keys")
@@ -253,8 +259,8 @@ func TestSameIdentity(t *testing.T) {
 
 // With a parameter that somebody has changed on its way, there is no key that both have.
 func TestChangedParameter(t *testing.T) {
-	a := newAuthority(t)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	a := certs.New(t)
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	w.hosts[1].cfg.Params.Client = []byte{0x80, 6, 0, 10, 1, 2, 3, 4, 3, 192}
 	w.run()
 	b := must.Get(w.hosts[1].keys.Append(nil, []byte("abcd")))(t)
@@ -264,8 +270,8 @@ func TestChangedParameter(t *testing.T) {
 
 // A server that does not want to know its client is no server for us.
 func TestServerHasToAsk(t *testing.T) {
-	a := newAuthority(t)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	a := certs.New(t)
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	h := w.hosts[0]
 	h.work()
 	h.work() // its ClientHello
@@ -275,7 +281,7 @@ func TestServerHasToAsk(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = tls.Server(theirs, a.listener(t)).Handshake()
+		_ = tls.Server(theirs, a.Listener(t)).Handshake()
 	}()
 	theirs.waitIdle()
 	for range 3 {
@@ -291,11 +297,11 @@ func TestServerHasToAsk(t *testing.T) {
 
 // A handshake that has failed in TLS goes on with the next, and the keys in use all the time.
 func TestAlertsOfARekey(t *testing.T) {
-	a := newAuthority(t)
-	client := a.dialer(t, "client.test")
+	a := certs.New(t)
+	client := a.Dialer(t, "client.test")
 	var no error
 	client.VerifyConnection = func(tls.ConnectionState) error { return no }
-	w := newWorld(t, client, a.listener(t))
+	w := newWorld(t, client, a.Listener(t))
 	w.run()
 	for i := range w.hosts {
 		no = errors.New("not now")
@@ -310,8 +316,8 @@ func TestAlertsOfARekey(t *testing.T) {
 
 // What a peer may send ahead is bounded, and so is what it may do with the connection.
 func TestPeerSendsTooMuch(t *testing.T) {
-	a := newAuthority(t)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	a := certs.New(t)
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	h := w.hosts[1]
 	h.work()
 	pool := h.cfg.Pool
@@ -334,8 +340,8 @@ func TestPeerSendsTooMuch(t *testing.T) {
 }
 
 func TestSessionsAreBounded(t *testing.T) {
-	a := newAuthority(t)
-	w := newWorld(t, a.dialer(t, "client.test"), a.listener(t))
+	a := certs.New(t)
+	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	h := w.hosts[0]
 	h.cfg.Pool = NewPool(2)
 	var list []*Session
@@ -357,7 +363,7 @@ func TestSessionsAreBounded(t *testing.T) {
 
 func TestConfigsThatDoNotSuffice(t *testing.T) {
 	// req dtlskeys-3.3-1
-	a := newAuthority(t)
+	a := certs.New(t)
 	for _, c := range []struct {
 		name   string
 		change func(c *tls.Config)
@@ -378,7 +384,7 @@ func TestConfigsThatDoNotSuffice(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := a.dialer(t, "client.test")
+			cfg := a.Dialer(t, "client.test")
 			c.change(cfg)
 			_, err := NewIdentity(cfg)
 			var wrong *ConfigError
@@ -386,20 +392,20 @@ func TestConfigsThatDoNotSuffice(t *testing.T) {
 				strings.Contains(err.Error(), c.want)), "%v, want %q", err, c.want)
 		})
 	}
-	check.That(t, check.Do(NewIdentity(a.listener(t)))(t), "a listener's config")
+	check.That(t, check.Do(NewIdentity(a.Listener(t)))(t), "a listener's config")
 	_, err := NewIdentity(nil)
 	check.That(t, err != nil, "no config")
 }
 
 // The certificate that expires first says when the keys do.
 func TestExpiry(t *testing.T) {
-	a := newAuthority(t)
+	a := certs.New(t)
 	for _, c := range []struct{ client, server, want time.Duration }{
 		{time.Hour, 5 * time.Hour, time.Hour}, {5 * time.Hour, time.Hour, time.Hour},
 	} {
-		client, server := a.dialer(t, "client.test"), a.listener(t)
-		client.Certificates[0] = a.issue(t, "client.test", x509.ExtKeyUsageClientAuth, c.client)
-		server.Certificates[0] = a.issue(t, "server.test", x509.ExtKeyUsageServerAuth, c.server)
+		client, server := a.Dialer(t, "client.test"), a.Listener(t)
+		client.Certificates[0] = a.Issue(t, "client.test", x509.ExtKeyUsageClientAuth, c.client)
+		server.Certificates[0] = a.Issue(t, "server.test", x509.ExtKeyUsageServerAuth, c.server)
 		w := newWorld(t, client, server)
 		w.run()
 		for _, h := range w.hosts {

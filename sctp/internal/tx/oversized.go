@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -14,6 +15,15 @@ import (
 // maxFragmentedPacket bounds the packet that is made long enough to be cut, in octets: an IP packet
 // has 65535.
 const maxFragmentedPacket = 60 << 10
+
+// longestCutPacket returns that bound, which a packet that is sealed has below it: a record holds no
+// more (draft-ietf-tsvwg-sctp-dtls-chunk section 3.1).
+func longestCutPacket(b *pack.Batch) int {
+	if b.IsSealed() {
+		return wire.CommonHeaderLen + 1<<14
+	}
+	return maxFragmentedPacket
+}
 
 // fitsChunk reports whether a chunk can leave for p by itself. It is whole, or in fragments as the
 // link makes them of anything.

@@ -143,7 +143,7 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path, ahead b
 		}
 		if r.chunkLen() > b.Room() {
 			long := b.Empty() && r.chunkLen() > p.pmdcs
-			if !long && !(cut && p.hasCwndRoom() && b.Len()+r.chunkLen() <= maxFragmentedPacket) {
+			if !long && !(cut && p.hasCwndRoom() && b.Len()+r.chunkLen() <= longestCutPacket(b)) {
 				break
 			}
 			cut = cut || !p.fitsChunk(r) && p.CutFrom > 0

@@ -156,6 +156,13 @@ func (s *Sender) Enqueue(m *Message) error {
 	return nil
 }
 
+// EnqueueOwn is Enqueue for a message of the association's own, of which there are few: they do not
+// wait for room in the send buffer.
+func (s *Sender) EnqueueOwn(m *Message) {
+	s.queue.add(m)
+	s.burst.enqueuedSinceSack = true
+}
+
 // Queued returns the octets of user data given to Enqueue and not sent yet.
 func (s *Sender) Queued() int { return s.queue.unsentOctets() }
 
