@@ -85,7 +85,7 @@ func (a *Assoc) finalPacket(p *path, local netip.AddrPort) outPacket {
 		local = p.Local
 	}
 	return outPacket{src: a.id.localPort, dst: a.id.peerPort, tag: a.id.peerTag, local: local, remote: p.Remote,
-		mark: p.mark}
+		mark: p.mark, sealer: a.sealer()}
 }
 
 // handleAbort takes an ABORT whose tag is right.
@@ -105,6 +105,10 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 	if !a.changeState(by, nil) {
 		return
 	}
+	if f := a.keyFailure(); f != nil { // the peer may have heard of it first
+		err = f
+	}
+	a.closeKeys()
 	a.control.clear()
 	a.abandonStreamResets(err)
 	a.failMessages()

@@ -162,7 +162,7 @@ type rateLimits struct {
 	errorReports errorReportLimit
 }
 
-// rareState is what an association has at its end, and else hardly ever.
+// rareState is what an association has at its end, or under protection, and else hardly ever.
 type rareState struct {
 	failedSenders []*tx.Sender         // whose messages have failed, see failMessages
 	localRefusal  localRefusal         // what this host has refused to send last
@@ -171,6 +171,7 @@ type rareState struct {
 	streamResets  *streamResets        // nil: nobody has asked for any
 	peerTSN       wire.TSN             // the peer's Initial TSN, where streams can be reset
 	usableAddrs   []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
+	protection    *protection          // nil: packets go in the clear
 	nextResendAt  [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
 }
 

@@ -206,6 +206,11 @@ type Config struct {
 	// NewController makes the congestion controller of each path: cc.NewCubic, cc.NewReno or
 	// cc.NewBBR. Default cc.NewCubic; cc.RFC9260 under RFC9260.
 	NewController cc.Factory
+
+	// Protected seals packets in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk), and refuses a peer
+	// that does not. Keys come from TLS sessions: see Assoc.SetKeySessions. Package sctp sets it if
+	// its Config has a TLS configuration. Default false.
+	Protected bool
 }
 
 // ConfigError reports a Config field outside its range.
@@ -353,6 +358,8 @@ func (c *Config) Complete() (Config, error) {
 			"at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
 		{d.normalizeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},
 		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
+		{!d.Protected || !d.Interleaving, "Interleaving", "false under TLS"},
+		{!d.Protected || d.StreamReset == 0, "StreamReset", "0 under TLS"},
 	} {
 		if !r.ok {
 			return Config{}, &ConfigError{Field: r.field, Range: r.limit}

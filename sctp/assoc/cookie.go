@@ -38,6 +38,8 @@ type Cookie struct {
 	Local    netip.Addr
 	Addrs    [MaxPaths]netip.Addr
 	NumAddrs int
+
+	localOffer, peerOffer keyOffer // of both sides, under protection
 }
 
 // Expired says whether the cookie's life has ended at now, and Staleness by how much.
@@ -68,8 +70,12 @@ func (c *Cookie) addAddr(addr netip.Addr) {
 	}
 }
 
+// IsProtected says whether both sides have agreed on protection.
+func (c *Cookie) IsProtected() bool { return c.localOffer.isThere() }
+
 const (
 	cookieFixedLen = 76 // octets before the peer's addresses
+	maxCookieLen   = cookieFixedLen + 16*MaxPaths + ownKeyOfferLen + maxKeyOffer + cookieMACLen
 	cookieMACLen   = sha256.Size
 	// Flags of the cookie.
 	cookieFlagAdaptation = 1
@@ -174,18 +180,19 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 	if c.ECN {
 		flags |= cookieFlagECN
 	}
-	b = append(b, flags, byte(c.NumAddrs), byte(c.Extensions), 0)
+	b = append(b, flags, byte(c.NumAddrs), byte(c.Extensions), c.peerOffer.length)
 	b = appendAddr(b, c.Local)
 	for _, a := range c.Addrs[:c.NumAddrs] {
 		b = appendAddr(b, a)
 	}
+	b = append(append(b, c.localOffer.param()...), c.peerOffer.param()...)
 	return k.cur.newMAC(b[start:]).Sum(b), true
 }
 
 // Open returns the cookie in b if this Jar has signed it. It does not look at its age: see Expired.
 func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
-	if len(b) < cookieFixedLen+cookieMACLen || int(b[57]) > MaxPaths || len(b) != cookieFixedLen+16*int(b[57])+
-		cookieMACLen {
+	if len(b) < cookieFixedLen+cookieMACLen || int(b[57]) > MaxPaths || int(b[59]) > maxKeyOffer ||
+		len(b) != cookieFixedLen+16*int(b[57])+keyOffersLen(b[59])+cookieMACLen {
 		return false // at once: a MAC over whatever length takes its time
 	}
 	body, sum := b[:len(b)-cookieMACLen], b[len(b)-cookieMACLen:]
@@ -212,7 +219,19 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 	for i := range c.NumAddrs {
 		c.Addrs[i] = readAddr(body[cookieFixedLen+16*i:])
 	}
+	if offers := body[cookieFixedLen+16*c.NumAddrs:]; len(offers) > 0 {
+		c.localOffer.length = uint8(copy(c.localOffer.octets[:], offers[:ownKeyOfferLen]))
+		c.peerOffer.length = uint8(copy(c.peerOffer.octets[:], offers[ownKeyOfferLen:]))
+	}
 	return true
+}
+
+// keyOffersLen returns the octets of both parameters in a cookie, for that of the peer.
+func keyOffersLen(peer byte) int {
+	if peer == 0 {
+		return 0
+	}
+	return ownKeyOfferLen + int(peer)
 }
 
 // appendAddr writes an address as 16 octets; an IPv4 one in its mapped form.

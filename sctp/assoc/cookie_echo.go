@@ -99,6 +99,9 @@ func (a *Assoc) adoptCookie(c *Cookie) {
 	a.agreed.outStreams, a.agreed.inStreams = c.OutStreams, c.InStreams
 	a.agreed.peerAdaptation, a.agreed.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
 	a.agreed.extensions = c.Extensions
+	if c.IsProtected() {
+		a.adoptKeyOffers(c)
+	}
 	a.ecn = ecn{enabled: c.ECN}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -31,6 +32,9 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	if len(d.Payload()) == 0 {
 		a.abortForNoUserData(c)
 		return false
+	}
+	if s := a.protection(); s != nil && (!s.isOpen || d.PPID() == keymgmt.PPID) {
+		return a.handleKeyData(in, s, d)
 	}
 	a.sender() // it rests no longer
 	in.hasData = true

@@ -45,6 +45,7 @@
 //   - [AbortError] with cause 12 (User-Initiated Abort): this side's program has.
 //   - [AbortError] with any other cause: this side's stack has, because the peer broke the protocol.
 //   - [AdaptationError]: the peer does not speak the protocol above that Config asks for.
+//   - [KeyFailure]: there are no keys, as a TLS handshake has failed, or they could not be replaced.
 //   - [MemoryError]: what the peer made this host hold was more than its share.
 //   - What [Assoc.Fail] was given: what lies below the association has failed.
 //   - [InternalError]: this side has contradicted itself, which is worth a report.
@@ -137,6 +138,7 @@
 //   - Packets: packet.go (8.5), row.go, transmit.go, control.go (6.10), outbox.go, answers.go (8.4).
 //   - What a packet says: data.go and sack.go (6), error_chunk.go (3.2, 3.3.10), icmp.go (10),
 //     ecn.go (RFC 3168).
+//   - Protection: protection.go, key_offer.go, key_messages.go, sealed_packet.go.
 //   - Paths: path.go, addresses.go (5.1.2), failover.go (6.4, 8.1, 8.2, RFC 7829), heartbeat.go
 //     (5.4, 8.3).
 //   - Path MTU and UDP: pmtu.go, too_long.go (7.3, RFC 8899), arrival.go (RFC 6951), marking.go.

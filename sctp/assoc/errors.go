@@ -52,6 +52,8 @@ var (
 	// ErrNeedsFragments: with Config.DisableFragments, the message is longer than MaxPayload.
 	ErrNeedsFragments error = sysError{
 		"sctp: the message does not fit one packet, and Config.DisableFragments is set", syscall.EMSGSIZE}
+	// ErrReservedPPID: under protection messages with PPID 4242 are those of key management.
+	ErrReservedPPID error = sysError{"sctp: PPID 4242 is reserved for key management", syscall.EINVAL}
 	// ErrInvalidStream: the stream number is not below OutStreams.
 	ErrInvalidStream = tx.ErrStream
 	// ErrNoPartialReliability: a message has a policy of abandoning, and the peer has not agreed.
@@ -186,6 +188,13 @@ func (e *AbortError) Error() string {
 		b.WriteString(" by the peer")
 	}
 	writeCauses(&b, e.Causes)
+	if len(e.Causes) > 0 && e.Causes[0].Code == wire.CauseNoDTLSSupport {
+		if e.ByPeer {
+			b.WriteString("; it takes encrypted associations only: set Config.TLS, with a certificate")
+		} else {
+			b.WriteString("; Config.TLS is set, and the peer does not encrypt")
+		}
+	}
 	return b.String()
 }
 

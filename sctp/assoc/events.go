@@ -146,7 +146,9 @@ func (a *Assoc) PollEvent() (Event, bool) {
 	for a.events.n > 0 && a.events.ring[a.events.head].Kind == eventSenderFailed {
 		rare := a.rareState
 		if f, ok := rare.failedSenders[0].NextFailed(); ok {
-			a.stats.workSteps++
+			if a.stats.workSteps++; f.Token == keyToken {
+				continue // no message of the program
+			}
 			return Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent}, true
 		}
 		rare.failedSenders = rare.failedSenders[1:]

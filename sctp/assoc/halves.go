@@ -65,7 +65,7 @@ func (a *Assoc) initSender(s *tx.Sender) {
 		MaxSegment: a.cfg.MaxSegment, StrictRFC: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay,
 		NoFragments: a.cfg.DisableFragments,
 		RTTs:        &a.stats.rttSamples, Rand: a.randUint32, Steps: &a.stats.workSteps})
-	s.SetUpper(a.hooks.source, a.hooks.source)
+	a.connectUpper(s)
 	s.SetECN(a.ecn.enabled)
 }
 

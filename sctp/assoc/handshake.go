@@ -35,6 +35,13 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	a.state, a.stateData = CookieWait, &cookieWait{setup: newSetup(0, reach, 0)}
 	a.id = associationID{localPort: peer.LocalPort, peerPort: peer.PeerPort, localTag: id.tag}
 	a.life = life{incarnation: 1, localTSN: id.tsn}
+	if cfg.Protected {
+		offer, err := newKeyOffer(env.Rand, true)
+		if err != nil {
+			return nil, err
+		}
+		a.ensureRareState().protection = newProtection(offer)
+	}
 	a.replaceSender()
 	a.addrs.peerIsLocal = env.areLocalAddrs(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
@@ -138,6 +145,9 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		b = appendECNCapable(b, a.cfg.offersECN(a.env))
 		b = appendExtensions(b, a.cfg.offeredExtensions())
 		b = appendZeroChecksum(b, a.env)
+		if s := a.protection(); s != nil {
+			b = appendKeyOffer(b, &s.local)
+		}
 		if !a.env.isPointToPoint() { // RFC 8261 section 6.1
 			b = appendFamilies(b, a.cfg.knownFamilies(p.Remote.Addr(), s.reachAddr))
 		}
@@ -225,6 +235,16 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		answerWithAbort(&a.outbox, in.Packet, o.tag, violationCause(err))
 		a.endAssoc(onEnd, err)
 		return
+	}
+	if s := a.protection(); s != nil {
+		isClient, why := s.local.isClient(&o.keyOffer)
+		if why.code != 0 {
+			a.rareCounters().Violations++
+			answerWithAbort(&a.outbox, in.Packet, o.tag, why)
+			a.endAssoc(onEnd, &AbortError{Causes: []Cause{{Code: why.code}}})
+			return
+		}
+		s.peer, s.isClient = o.keyOffer, isClient
 	}
 	if a.hooks.onAnswer != nil && !a.hooks.onAnswer() {
 		a.endAssoc(onEnd, ErrOvertaken)
@@ -317,6 +337,10 @@ func (a *Assoc) enterEstablished(now rawio.Time) {
 // reportEstablished reports that the association is established.
 func (a *Assoc) reportEstablished(now rawio.Time) {
 	a.startHeartbeats(now)
+	if a.protection() != nil {
+		a.startKeys(now) // EventUp follows when there are keys
+		return
+	}
 	a.pushSetupEvents(now, EventUp)
 }
 

@@ -47,6 +47,8 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		a.handlePacketTooBig(now, path, p.MTU)
 	case rawio.KindProtoUnreachable: // ICMP8
 		switch {
+		case a.IsProtected(): // nobody vouches for it
+			a.rareCounters().ICMPIgnored++
 		case isInit && a.state != CookieWait:
 			a.rareCounters().ICMPIgnored++
 		case !isInit && now.Sub(a.health.lastHeardAt) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):

@@ -74,6 +74,9 @@ func (a *Assoc) GoIdle() bool {
 	if x := (idleExtensions{h.sender.IdleExtensions(), h.receiver.IdleExtensions()}); x != (idleExtensions{}) {
 		a.ensureRareState().extensions = x
 	}
+	if s := a.protection(); s != nil {
+		s.compact()
+	}
 	a.idleState = idleState{h.sender.IdleState(), h.receiver.IdleState()}
 	a.recv = nil
 	a.dataState.Store(nil)

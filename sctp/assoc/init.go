@@ -65,7 +65,12 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 		answerWithAbort(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
 		return InitRefused, 0
 	}
-	if !sendInitAck(now, o, p, &of, cfg, env, id) {
+	own, err := cfg.newListenerOffer(env)
+	if err != nil {
+		answerWithAbort(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
+		return InitRefused, 0
+	}
+	if !sendInitAck(now, o, p, &of, cfg, env, id, &own) {
 		return InitRefused, 0
 	}
 	return InitAcked, of.ignoredAddrs
@@ -74,8 +79,14 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 // sendInitAck sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
 // required. It says which.
 func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg *Config, env *Env,
-	id identity) (acked bool) {
+	id identity, own *keyOffer) (acked bool) {
 	pkt := wire.Packet(p.Data)
+	if own.isThere() {
+		if _, why := own.isClient(&of.keyOffer); why.code != 0 {
+			answerWithAbort(o, p, of.tag, why)
+			return false
+		}
+	}
 	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {
 		answerWithAbort(o, p, of.tag, violationCause(err))
 		return false
@@ -90,6 +101,7 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.offersECN(env),
 		Extensions: of.agreeOn(cfg),
 		Local:      localAddrOf(p).Addr(), NumAddrs: 1,
+		localOffer: *own, peerOffer: of.keyOffer,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
 	if familyOf(of.source)&of.usableFamilies != 0 {
@@ -98,7 +110,7 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 	for _, a := range of.addrs[:of.numAddrs] {
 		c.addAddr(a)
 	}
-	cookie, ok := env.Cookies.Seal(now, make([]byte, 0, cookieFixedLen+16*MaxPaths+cookieMACLen), &c)
+	cookie, ok := env.Cookies.Seal(now, make([]byte, 0, maxCookieLen), &c)
 	if !ok {
 		answerWithAbort(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
 		return false
@@ -118,6 +130,7 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 	b = appendECNCapable(b, c.ECN)
 	b = appendExtensions(b, cfg.offeredExtensions())
 	b = appendZeroChecksum(b, env)
+	b = appendKeyOffer(b, own)
 	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.peerFamilies())
 	limit := 0 // asked for only if need be: it may cost a system call, and the next INIT has another source
 	for _, u := range of.unknownParams[:of.numUnknown] {
@@ -216,9 +229,13 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		}
 		id.localTieTag, id.peerTieTag = a.life.localTieTag, a.life.peerTieTag
 	}
+	own, err := a.offerToPeer()
+	if err != nil {
+		return
+	}
 	cfg := *a.cfg
 	cfg.OutStreams = max(cfg.outStreams(), a.agreed.outStreams) // as in our INIT or INIT ACK: sections 5.2.1 and 5.2.2
-	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
+	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id, &own) {
 		a.rareCounters().InitsRefused++
 	} else if id.tag == a.id.localTag {
 		a.life.noteCookie(now, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS)))

@@ -22,6 +22,8 @@ type initParams struct {
 	offered               Extensions // of this side
 	extensions            announcedExtensions
 	errorDetection        rawio.ErrorDetection // by which the peer takes checksum zero
+	takesKeyOffer         bool                 // this side wants protection
+	keyOffer              keyOffer             // the peer's, if so
 	cookieExtensionMS     uint32               // by how many ms the peer wants its cookie to live longer
 	cookie                []byte               // State Cookie of an INIT ACK
 	source                netip.Addr           // of the packet
@@ -47,7 +49,7 @@ type refusal struct {
 // state.
 func readInitParams(c wire.Init, source netip.Addr, usable familySet, cfg *Config, env *Env, o *initParams) (why refusal,
 	ok bool) {
-	*o = initParams{source: source, usableFamilies: usable, offered: cfg.offeredExtensions(), env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
+	*o = initParams{source: source, usableFamilies: usable, offered: cfg.offeredExtensions(), takesKeyOffer: cfg.Protected, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
 		outStreams: c.OutStreams(), inStreams: c.InStreams()}
 	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
@@ -111,6 +113,13 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 		err = o.extensions.read(p)
 	case wire.ParamZeroChecksum:
 		err = o.readZeroChecksum(p)
+	case wire.ParamKeyManagement:
+		if !o.takesKeyOffer {
+			return refusal{}, o.noteUnknown(p)
+		}
+		if !o.keyOffer.isThere() {
+			o.keyOffer, err = readKeyOffer(p)
+		}
 	case wire.ParamUnrecognizedParam:
 		// Known, and of no consequence here. Padding is so too, as its type says.
 	default:

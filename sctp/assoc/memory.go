@@ -38,7 +38,7 @@ func (a *Assoc) Held() int {
 	if own, ok := a.stateData.(*cookieEchoed); ok {
 		n += cap(own.cookie) + cap(own.errorChunk)
 	}
-	return n
+	return n + a.protection().heldOctets()
 }
 
 // dataStateSize returns what the halves keep, and senders from before a restart whose messages are

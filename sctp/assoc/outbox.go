@@ -30,6 +30,7 @@ type outPacket struct {
 	start, end    int // in Outbox.buf
 	local, remote netip.AddrPort
 	mark          pack.Mark
+	sealer        pack.Sealer // nil: it goes in the clear
 }
 
 // maxOutboxPackets bounds the packets that wait; further answers are dropped and the peer asks
@@ -76,11 +77,14 @@ func (o *Outbox) PollTransmit(out *TxBatch) (more bool) {
 		q := &o.packets[n]
 		out.Begin(q.src, q.dst, q.tag, q.local, q.remote, wire.CommonHeaderLen+q.end-q.start)
 		out.SetMark(q.mark)
+		out.Seal(q.sealer)
 		out.Commit(append(out.Tail(), o.buf[q.start:q.end]...))
 		out.End()
 		n++
 	}
-	o.packets = o.packets[:copy(o.packets, o.packets[n:])]
+	rest := copy(o.packets, o.packets[n:])
+	clear(o.packets[rest:])
+	o.packets = o.packets[:rest]
 	if len(o.packets) == 0 {
 		if o.buf = o.buf[:0]; cap(o.buf) > maxSpareOctets {
 			o.buf = nil

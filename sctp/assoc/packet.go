@@ -57,6 +57,15 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 		a.handleICMP(now, p)
 		return
 	}
+	if s := a.protection(); s != nil {
+		a.handleByProtection(now, s, p)
+		return
+	}
+	a.handlePacket(now, p)
+}
+
+// handlePacket is HandlePacket for a packet of SCTP that is not sealed, or is opened.
+func (a *Assoc) handlePacket(now rawio.Time, p *rawio.Packet) {
 	pkt, err := wire.ParsePacket(p.Data)
 	if err != nil || pkt.DstPort() != a.id.localPort || pkt.SrcPort() != a.id.peerPort || a.state == Closed {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pmtud"
+	"github.com/rddp-go/rddp/sctp/internal/seal"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -24,6 +25,23 @@ type pathMTU struct {
 	encapGain int // octets that packets have gained since the path was made because their UDP header went
 }
 
+// maxSealedMTU is the longest packet whose chunks a record holds.
+const maxSealedMTU = wire.CommonHeaderLen + seal.MaxContent
+
+// sealOverhead returns by how much a packet grows when it is sealed. MTUs are lengths of packets
+// before that.
+func (c *Config) sealOverhead() int {
+	if c.Protected {
+		return seal.Overhead
+	}
+	return 0
+}
+
+// overhead returns how much longer an IP packet is than the packet in it, before it is sealed.
+func (c *Config) overhead(remote netip.AddrPort) int {
+	return rawio.Overhead(remote) + c.sealOverhead()
+}
+
 // searchesMTU says whether path MTUs are searched for. The link has to send packets whole, or not
 // at all. Otherwise IP would fragment a probe, and its answer would prove nothing. Over a link to
 // one peer it proves enough: no packet is longer than the base size then, and one of that size has
@@ -38,13 +56,17 @@ func (c *Config) trustsBaseMTU(env *Env) bool { return env.Features&rawio.DontFr
 
 // mtuLimits returns the sizes that a path may have. shift is that of its pathMTU.
 func (c *Config) mtuLimits(env *Env, local, remote netip.AddrPort, shift int) pmtud.Limits {
-	head := rawio.Overhead(remote)
-	most := env.MTU(local.Addr(), remote.Addr()) + shift
+	head := c.overhead(remote)
+	most := env.MTU(local.Addr(), remote.Addr()) + shift - c.sealOverhead()
 	if c.MTU > 0 {
 		most = min(most, c.MTU-head)
 	}
 	lim := pmtud.Limits{Min: rawio.MinMTU - head, Base: baseIPv4MTU - head, Max: max(most, minPathMTU), Overhead: head}
+	if c.Protected {
+		lim.Max = min(lim.Max, maxSealedMTU)
+	}
 	if base := env.baseMTU(local, remote); base > 0 {
+		base -= c.sealOverhead()
 		lim.Base, lim.Min = base, min(base, minPathMTU)
 		if c.trustsBaseMTU(env) {
 			lim.Max = min(lim.Max, base)
@@ -87,10 +109,12 @@ func (a *Assoc) restartMTUSearch(p *path) {
 // refreshCutFrom asks the link which packets it sends in fragments.
 func (a *Assoc) refreshCutFrom(p *path) {
 	if a.env.CutFrom != nil {
-		p.CutFrom = int32(a.env.CutFrom(p.Local.Addr(), p.Remote.Addr()))
+		if p.CutFrom = int32(a.env.CutFrom(p.Local.Addr(), p.Remote.Addr())); p.CutFrom > 0 {
+			p.CutFrom = max(p.CutFrom-int32(a.cfg.sealOverhead()), 1)
+		}
 	}
 	if p.SafePMTU = 0; p.CutFrom < 0 {
-		p.SafePMTU = uint16(a.env.baseMTU(p.Local, p.Remote))
+		p.SafePMTU = uint16(max(a.env.baseMTU(p.Local, p.Remote)-a.cfg.sealOverhead(), 0))
 	}
 }
 
@@ -98,11 +122,15 @@ func (a *Assoc) refreshCutFrom(p *path) {
 // sends it in fragments. These are of the size that passes everywhere. So neither their arrival nor
 // their loss says anything about the path MTU.
 func (a *Assoc) padForFragments(out *TxBatch, p *path) (fragment int) {
-	if n := int(p.CutFrom) - out.Len(); n >= wire.ChunkHeaderLen {
+	n := int(p.CutFrom) - out.Len()
+	if a.cfg.Protected {
+		n = min(n, maxSealedMTU-out.Len())
+	}
+	if n >= wire.ChunkHeaderLen {
 		out.Commit(wire.AppendPadHeader(out.Tail(), n-wire.ChunkHeaderLen))
 		out.Bytes(padding[:n-wire.ChunkHeaderLen])
 	}
-	return p.mtuSearch.Limits().Min + rawio.Overhead(p.Remote)
+	return p.mtuSearch.Limits().Min + a.cfg.overhead(p.Remote)
 }
 
 // setMTU changes the MTU of a path and reports it.
@@ -228,7 +256,7 @@ func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 // handlePacketTooBig takes a validated report of the network (RFC 8899 section 4.6.2). Without a
 // search it lowers the path's MTU at once, but never below what every path carries.
 func (a *Assoc) handlePacketTooBig(now rawio.Time, p *path, linkMTU int) {
-	mtu := linkMTU - rawio.Overhead(p.Remote)
+	mtu := linkMTU - a.cfg.overhead(p.Remote)
 	if a.cfg.searchesMTU(a.env) {
 		p.mtuSearch.HandleTooBig(now, mtu)
 		a.setMTU(p, p.mtuSearch.Size())

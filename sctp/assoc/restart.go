@@ -35,6 +35,7 @@ func (a *Assoc) Successor() *rawio.Packet {
 // old one is sent or accepted any more. "All the congestion control parameters (e.g., cwnd,
 // ssthresh) related to this peer MUST be reset to their initial values".
 func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
+	a.closeKeys()
 	a.life.incarnation++
 	a.rareCounters().Restarts++
 	a.abandonStreamResets(ErrPeerRestarted)
@@ -47,5 +48,9 @@ func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.changeState(onRestart, nil)
 	a.startHeartbeats(now)
+	if a.protection() != nil { // the peer has restarted before there were keys
+		a.startKeys(now)
+		return
+	}
 	a.pushSetupEvents(now, EventRestart)
 }

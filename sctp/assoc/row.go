@@ -78,7 +78,7 @@ func (r *Row) dataOf(p *rawio.Packet) (wire.Data, bool) {
 // handleRow is HandlePacket for the first of ps if they are alike. It returns how many these are,
 // else 0.
 func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
-	if a.state != Established || a.interleaves() || !a.isConsistent() {
+	if a.state != Established || a.interleaves() || a.protection() != nil || !a.isConsistent() {
 		return 0
 	}
 	a.sender() // it rests no longer

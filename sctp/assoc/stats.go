@@ -25,6 +25,17 @@ type Stats struct {
 	Primary     int // index of the primary path
 
 	Trips Histogram // round trip times measured, over all paths
+
+	Keys KeyStats // of Config.Protected
+}
+
+// KeyStats is what is known of the keys of an association: which there are, and what they have done.
+type KeyStats struct {
+	Epoch          uint64 // of the keys in use, 3 the first; less: there are none
+	Sealed, Opened uint64 // packets
+	Failed         uint64 // attempts to open that have failed, of all keys
+	Handshakes     uint64 // that have led to keys
+	HandshakesLost uint64 // that have not
 }
 
 // Histogram counts durations. Count[i] counts those of up to 2^i microseconds that the one before
@@ -82,6 +93,9 @@ type Counters struct {
 	ICMPIgnored      uint64 // ICMP reports that section 10 has no use for
 	ICMPContradicted uint64 // reports of an unreachable protocol from a peer that had just been heard
 	AddressesIgnored uint64 // addresses of the peer beyond MaxPaths
+	// packets, or DATA, in the clear where only a lone DTLS chunk counts, or only key management
+	Unprotected uint64
+	NotOpened   uint64 // packets whose DTLS chunk did not open: forged, changed, replayed or without a key
 
 	// Rare events.
 	InitsIn uint64 // INITs of the peer for the association, which never change it (section 5.2)
@@ -185,6 +199,7 @@ func (a *Assoc) Stats() Stats {
 	s := Stats{State: a.state, Counters: a.stats.allCounters(), Trips: a.stats.rttSamples.Histogram()}
 	s.OutStreams, s.InStreams = int(a.agreed.outStreams), int(a.agreed.inStreams)
 	s.AnswersDropped = a.outbox.Dropped()
+	s.Keys = a.keyStats()
 	s.Primary = a.primaryPath().Index()
 	if a.IsIdle() {
 		r := &a.idleState

@@ -20,6 +20,7 @@ const (
 	timerSack
 	timerAutoClose
 	timerReconfig
+	timerKeys
 
 	numTimers
 )
@@ -75,6 +76,9 @@ var timers = [numTimers]timerRow{
 	// error of the path (RFC 6525 section 5.1.1).
 	timerReconfig: {name: "Re-configuration", expiresAt: (*Assoc).reconfigExpiresAt,
 		fire: (*Assoc).handleReconfigTimeout},
+
+	// Armed by advanceKeys, under protection: a handshake ends in time, keys drain, or are replaced.
+	timerKeys: {name: "keys", expiresAt: (*Assoc).keysExpireAt, fire: (*Assoc).advanceKeys},
 }
 
 // NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs. It is
@@ -87,6 +91,9 @@ func (a *Assoc) NextTimeout() rawio.Time {
 	}
 	if a.stateData != nil {
 		next = min(next, a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt())
+	}
+	if a.rareState != nil {
+		next = min(next, a.keysExpireAt())
 	}
 	for _, p := range a.paths {
 		next = min(next, a.earlyResendExpiresAt(p), a.heartbeatExpiresAt(p), a.pmtudExpiresAt(p))

@@ -9,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/seal"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -55,6 +56,11 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 			a.recv = &a.ensureDataState().receiver
 			a.recv.Init(a.receiverConfig(0))
 			must.OK(t, a.AddStreams(0, 1, 0))
+		},
+		timerKeys: func(a *Assoc, p *path) {
+			s := newProtection(keyOffer{})
+			s.keys, s.deadlineAt = seal.NewKeyring(seal.Limits{}, 0), at
+			a.ensureRareState().protection = s
 		},
 	}
 	ofPaths := map[timer]func(*Assoc, *path) rawio.Time{timerEarlyResend: (*Assoc).earlyResendExpiresAt,

@@ -25,6 +25,7 @@ func (a *Assoc) HandleTooLong(now rawio.Time, pkt *rawio.Packet) (again bool) {
 	if pkt.Fragment > 0 { // then they are too long
 		size = min(size, pkt.Fragment-rawio.Overhead(pkt.Remote))
 	}
+	size -= a.cfg.sealOverhead()
 	most := a.cfg.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain).Max
 	if a.cfg.searchesMTU(a.env) {
 		p.mtuSearch.HandleLinkRefusal(now, size, most)
@@ -32,7 +33,7 @@ func (a *Assoc) HandleTooLong(now rawio.Time, pkt *rawio.Packet) (again bool) {
 	} else if most = min(most, size-1); most < p.MTU() {
 		a.setMTU(p, most)
 	}
-	if p.MTU() >= size {
+	if p.MTU() >= size || a.sealer() != nil { // what was sealed is lost: only the peer can open it
 		return false
 	}
 	a.rareCounters().PacketsRefused++

@@ -15,6 +15,13 @@ const headerRoom = wire.CommonHeaderLen
 // large SACK is processed in parts, one a call. In both cases write out, reset it and call again,
 // after others have had their turn. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
+	if s := a.protection(); s != nil {
+		return a.pollProtected(now, s, out)
+	}
+	return a.pollTransmit(now, out)
+}
+
+func (a *Assoc) pollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expireMessages(now)
 	if !a.send.burstContinues {
 		a.advanceStreamResets(now)
@@ -148,6 +155,7 @@ func (a *Assoc) openPacket(out *TxBatch, tag uint32, local netip.AddrPort, p *pa
 	out.Begin(a.id.localPort, a.id.peerPort, tag, local, p.Remote, size)
 	out.SetMark(p.mark)
 	out.SetZeroChecksum(a.sendsZeroChecksum())
+	out.Seal(a.sealer())
 }
 
 // addDataPackets adds packets like the last one, with nothing but DATA.
@@ -166,15 +174,22 @@ func (a *Assoc) finishLongPacket(out *TxBatch, p *path) {
 		return
 	}
 	fragment := a.padForFragments(out, p)
-	a.finishPacket(out)
-	out.Pkts[len(out.Pkts)-1].Fragment = fragment
+	if a.finishPacket(out) {
+		out.Pkts[len(out.Pkts)-1].Fragment = fragment
+	}
 }
 
-// finishPacket finishes the open packet and counts it.
-func (a *Assoc) finishPacket(out *TxBatch) {
-	a.stats.PacketsOut++
-	a.stats.OctetsOut += uint64(out.Len())
+// finishPacket finishes the open packet and counts it. It returns false if the packet could not be
+// sealed.
+func (a *Assoc) finishPacket(out *TxBatch) bool {
+	packets, octets := len(out.Pkts), out.Octets()
 	out.End()
+	if len(out.Pkts) == packets {
+		return false
+	}
+	a.stats.PacketsOut++
+	a.stats.OctetsOut += uint64(out.Octets() - octets)
+	return true
 }
 
 // appendSack adds a SACK with as many gap blocks as fit the packet.

@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -66,19 +67,21 @@ type RowPlacer interface {
 // packet.
 func (a *Assoc) SetUpper(p Placer, s Source) {
 	a.hooks.placer, a.hooks.source = p, s
-	a.sender().SetUpper(s, s)
+	a.connectUpper(a.sender())
 }
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
 // EventSendFailed. When Message.Expires is over, only EventSendFailed comes. Send fails with
-// ErrNotUp, ErrClosing, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments,
+// ErrNotUp, ErrClosing, ErrReservedPPID, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments,
 // ErrInvalidStream or ErrNoPath.
 func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	switch {
-	case setupStates.has(a.state):
+	case setupStates.has(a.state) || a.awaitsKeys():
 		return ErrNotUp
 	case a.state != Established:
 		return ErrClosing
+	case m.PPID == keymgmt.PPID && a.protection() != nil:
+		return ErrReservedPPID
 	case a.cfg.DisableFragments && m.Len() > a.MaxPayload():
 		return ErrNeedsFragments
 	}

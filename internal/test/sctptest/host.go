@@ -42,6 +42,7 @@ type Host struct {
 	Reads   bool                            // read whatever arrives
 	OnAdopt func(*assoc.Assoc)              // in place of SetUpper
 	OnPoll  func(*assoc.Assoc)              // when it has sent all that it has
+	Work    func(rawio.Time) bool           // before it sends; true: it had something to do
 	OnEvent func(*assoc.Assoc, assoc.Event) // as it happens
 	OnRecv  func(rawio.Time, *assoc.Assoc)  // behind each packet
 }
@@ -207,6 +208,8 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 		}
 		h.Batch.Reset()
 	}
+	for h.Work != nil && h.Work(now) {
+	}
 	h.Settle(now)
 	batches := 0
 	poll := func(more bool) bool {
@@ -232,6 +235,9 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 		}
 	}
 	h.Settle(now)
+	if h.Work != nil && h.Work(now) {
+		h.Poll(now, send)
+	}
 }
 
 // tooLong says that the link refuses a packet, as real ones do when their MTU has fallen.

@@ -46,7 +46,7 @@ func (s *Capture) Probe() bool {
 func (r *MTUPair) checkPacket(h *Host, s *Capture) {
 	extra := rawio.Overhead(s.Remote)
 	switch {
-	case s.Probe():
+	case s.Probe() || Has(s.Pkt, wire.ChunkDTLS): // which may hold one
 		if s.Fragment != 0 { // 8899-3-2, 8899-3-3
 			r.Errorf("a probe may be fragmented")
 		}
