@@ -89,6 +89,8 @@ var helps = map[string]string{
 	"assoc.Counters.ICMPIgnored":         "ICMP reports that section 10 has no use for.",
 	"assoc.Counters.ICMPContradicted":    "Reports of an unreachable protocol from a peer that had just been heard.",
 	"assoc.Counters.AddressesIgnored":    "Addresses of the peer beyond MaxPaths.",
+	"assoc.Counters.Unprotected":         "Packets, or DATA, in the clear where only a lone DTLS chunk counts, or only key management.",
+	"assoc.Counters.NotOpened":           "Packets whose DTLS chunk did not open: forged, changed, replayed or without a key.",
 	"assoc.Counters.InitsIn":             "INITs of the peer for the association, which never change it (section 5.2).",
 	"assoc.Counters.InitsRefused":        "INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses.",
 	"assoc.Counters.Restarts":            "Restarts of the association by the peer.",

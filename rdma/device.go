@@ -51,6 +51,9 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	if cfg != nil {
 		d.cfg = *cfg
 	}
+	if d.cfg.SCTP.TLS != nil {
+		return nil, ErrNoTLS
+	}
 	d.limits = d.cfg.Limits
 	if err := d.limits.applyDefaults(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -29,10 +30,13 @@ const (
 	defaultSackDelay     = 10 * time.Millisecond
 )
 
+// ErrNoTLS: a Device does not encrypt yet. Config.SCTP.TLS is for package sctp.
+var ErrNoTLS = errors.New("rdma: a Device does not encrypt yet: Config.SCTP.TLS has to be nil")
+
 // Config says how a Device behaves. The zero value is what most programs want.
 type Config struct {
 	// SCTP refines the associations; its adaptation indication and stream numbers are set here.
-	// Default those of sctp.Config.
+	// Default those of sctp.Config. With TLS NewDevice fails with ErrNoTLS.
 	SCTP sctp.Config
 
 	// Transport bounds what all associations together may use. Default those of

@@ -68,6 +68,7 @@ func (q *QP) Path() (s PathStats, ok bool) {
 //		Queued      int       // octets of user data accepted by Send and not yet sent
 //		Primary     int       // index of the primary path
 //		Trips       Histogram // round trip times measured, over all paths
+//		Keys        KeyStats  // of Config.Protected
 //	}
 type AssocStats = assoc.Stats
 

@@ -19,6 +19,7 @@ import "github.com/rddp-go/rddp/sctp/assoc"
 //		Queued      int       // octets of user data accepted by Send and not yet sent
 //		Primary     int       // index of the primary path
 //		Trips       Histogram // round trip times measured, over all paths
+//		Keys        KeyStats  // of Config.Protected
 //	}
 type Stats = assoc.Stats
 
@@ -89,6 +90,10 @@ type Stats = assoc.Stats
 //		// reports of an unreachable protocol from a peer that had just been heard
 //		ICMPContradicted uint64
 //		AddressesIgnored uint64 // addresses of the peer beyond MaxPaths
+//		// packets, or DATA, in the clear where only a lone DTLS chunk counts, or only key management
+//		Unprotected uint64
+//		// packets whose DTLS chunk did not open: forged, changed, replayed or without a key
+//		NotOpened uint64
 //		// Rare events.
 //		// INITs of the peer for the association, which never change it (section 5.2)
 //		InitsIn uint64

@@ -3,6 +3,7 @@ package sctp
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/tlskeys"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/upper"
@@ -211,6 +213,14 @@ type Config struct {
 	// cc.NewBBR. Default cc.NewCubic; cc.RFC9260 under RFC9260.
 	NewController cc.Factory
 
+	// TLS encrypts and authenticates all packets: each is sealed in a DTLS chunk
+	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused. Both
+	// sides show a certificate, whichever dials. A peer is verified as the server ServerName, by
+	// RootCAs, if that is set. Dial sets it to the host that it calls. Without it a peer is verified
+	// as a client, by ClientCAs. Versions other than TLS 1.3, and tickets, are not used. See
+	// docs/security.md. Default nil: packets go in the clear.
+	TLS *tls.Config
+
 	// These fields say which peer it is, and what is kept for the program.
 
 	// EncapPort is the peer's UDP port when the link encapsulates in UDP (RFC 6951). Links without
@@ -255,17 +265,21 @@ type Config struct {
 	// called before the association's first packet. Default nil: programs have no use for it.
 	NewUpper func(*Conn, *assoc.Assoc) upper.Protocol
 
-	socket     *Socket     // that the association belongs to
-	mayProceed func() bool // see assoc.Assoc.OnAnswer
+	identity   *tlskeys.Identity // of TLS, ready for use
+	tlsHost    string            // that Dial was called with
+	socket     *Socket           // that the association belongs to
+	mayProceed func() bool       // see assoc.Assoc.OnAnswer
 }
 
-// numOptions is how many fields Config and assoc.Config begin with in common.
-var numOptions = reflect.TypeFor[assoc.Config]().NumField()
+// numOptions is how many fields Config and assoc.Config begin with in common: all but
+// assoc.Config.Protected, the last.
+var numOptions = reflect.TypeFor[assoc.Config]().NumField() - 1
 
 // assocConfig returns the options as the core has them.
 func (c *Config) assocConfig() *assoc.Config {
 	a := new(assoc.Config)
 	copyOptions(a, c)
+	a.Protected = c.TLS != nil
 	return a
 }
 

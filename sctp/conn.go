@@ -68,7 +68,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := connOf(a)
 	accounts := new([2]account.Account) // which outlive it, see keepAccount
 	c.t, c.origin.beganAt, c.memory.account, c.backlog.account = t, t.now(), &accounts[0], &accounts[1]
-	c.lifecycle.isUp = a.State() == assoc.Established
+	c.lifecycle.isUp = a.State() == assoc.Established && cfg.identity == nil // else there are to be keys first
 	if cfg.Events > 0 {
 		c.observers.events = &eventQueue{limit: cfg.Events, arrivedCh: make(chan struct{}, 1), kinds: cfg.eventKinds()}
 	}
@@ -93,6 +93,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 		a.SetUpper(nil, (*messageSource)(c))
 	}
 	c.chooseSenderDry()
+	c.newKeyShell(cfg)
 	return c
 }
 

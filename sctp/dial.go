@@ -69,6 +69,7 @@ func (a *dialAttempt) dial(ctx context.Context, cfg *Config) (*Conn, error) {
 // Dial is the function Dial with the options of d.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, error) {
 	l, cfg := d.links, d.Config
+	cfg.tlsHost = hostOf(address)
 	if l == nil {
 		l = processLinks
 	}

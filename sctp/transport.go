@@ -23,6 +23,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/internal/account"
+	"github.com/rddp-go/rddp/sctp/internal/tlskeys"
 )
 
 // minPacketOctets is the smallest SCTP packet that a link must carry. It holds a session control
@@ -68,8 +69,9 @@ type Transport struct {
 
 	streamRequests sync.Map // *streamRequests by *Conn, of those whose calls wait for one
 
-	closeGrace  grace.Period // of Conn.Close
-	longestHold longestHold  // see LongestHold
+	keyPool     *tlskeys.Pool // of TLS handshakes
+	closeGrace  grace.Period  // of Conn.Close
+	longestHold longestHold   // see LongestHold
 	stats       transportCounters
 	eventLog    *eventLog
 }
@@ -117,6 +119,7 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 	t := &Transport{
 		link: link, readsSimply: readsSimply, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
 		conns: make(map[*Conn]struct{}), ports: newPortTable(), ended: noneEnded,
+		keyPool: tlskeys.NewPool(maxKeySessions),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -319,12 +322,16 @@ func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*
 	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
 		return nil, err
 	}
+	cfg, err := cfg.withIdentity("")
+	if err != nil {
+		return nil, err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.linkErr(); err != nil {
 		return nil, err
 	}
-	port, err := t.bindListenPort(port, cfg.LocalAddrs...)
+	port, err = t.bindListenPort(port, cfg.LocalAddrs...)
 	if err != nil {
 		return nil, err
 	}
@@ -400,9 +407,13 @@ func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error
 	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
 		return nil, err
 	}
+	cfg, err := cfg.withIdentity(cfg.dialledHost(remote.Addr()))
+	if err != nil {
+		return nil, err
+	}
 	remotes := t.remoteAddrs(cfg, remote.Addr())
 	t.mu.Lock()
-	err := t.linkErr()
+	err = t.linkErr()
 	var port uint16
 	if err == nil {
 		port, err = t.bindDialPort(cfg, remotes, remote.Port())

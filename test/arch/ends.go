@@ -27,6 +27,7 @@ var ends = []struct {
 		"handleT5Timeout: ErrShutdownTimeout": "[ErrShutdownTimeout]",
 		"handleShutdownAck: ErrShutdown":      "[ErrShutdown]",
 		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",
+		"doKeyActions: act.Failure":           "[KeyFailure]",
 	}},
 	{"ddpadapt", `\.(?:endSession|endRefused|endAll|endWithAssoc)\(([\w.]+)`, map[string]string{
 		"Abort: nil": "nil", "terminateForFault: err": "[llp.TerminatedError] with a [SequenceError]",

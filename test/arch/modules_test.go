@@ -21,7 +21,7 @@ const release = "v0.1.0"
 
 // paid are the modules that a program which imports ours has in its go.sum, beside ours.
 var paid = regexp.MustCompile(
-	`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
+	`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(crypto|net|sys)) `)
 
 // releasedEnv is an environment for the go command in which our modules are released. The others
 // come from the module cache, or from where they always come from.
