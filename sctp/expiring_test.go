@@ -59,7 +59,7 @@ func TestMessagesThatExpireArriveFresh(t *testing.T) {
 						must.Do(c.WriteMsg(append(p, make([]byte, 92)...), send))(t)
 					}
 					time.Sleep(time.Second)
-					check.OK(t, c.Close())
+					c.Close() // it says so if the last message is given up
 				}()
 				var took []time.Duration
 				p := make([]byte, 200)
