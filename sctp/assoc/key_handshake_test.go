@@ -344,3 +344,56 @@ func TestUnreachableUnderProtection(t *testing.T) {
 	check.Equal(t, "state", a.State(), assoc.Established)
 	check.Equal(t, "reports ignored", a.Stats().ICMPIgnored, 1)
 }
+
+// SACKs of the server's flight that are lost keep nobody from having keys.
+func TestFlightWithoutSacks(t *testing.T) {
+	w, _, _ := keyWorld(t)
+	a := w.Connect(protected)
+	w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && sctptest.Has(pkt, wire.ChunkSack) {
+			return 0, 0
+		}
+		return 1, 0
+	}
+	must.That(t, w.RunUntil(w.Now.Add(5*time.Second), a.IsProtected), "%v %v", w.Hosts[0].Events, w.Hosts[1].Events)
+}
+
+// Messages of key management hold a bounded amount of memory, and the program does not hear of them.
+func TestKeyMessagesAreBoundedAndUnheard(t *testing.T) {
+	w, client, _ := keyWorld(t)
+	a := w.Connect(protected)
+	must.That(t, w.RunUntil(w.Now.Add(time.Second), func() bool { return len(client.log) > 0 }), "no handshake")
+	w.Flush()
+	next := a.CumTSN() + 1
+	for i := range wire.TSN(140) {
+		flags := uint8(0)
+		if i == 0 {
+			flags = wire.FlagB
+		}
+		deliver(w, 0, resum(sctptest.Packet(sctptest.PortB, sctptest.PortA, a.LocalTag(),
+			keyData(next+i, flags, strings.Repeat("x", 1000)))))
+		check.That(t, i > 128 || a.State() == assoc.Established, "%v after %d fragments", a.State(), i)
+	}
+	w.Flush()
+	err, ok := w.Hosts[0].DownErr()
+	check.That(t, ok && strings.Contains(err.Error(), "131072"), "%v", err)
+	check.Equal(t, "messages that have failed, to the program", len(w.Hosts[0].Tokens(assoc.EventSendFailed)), 0)
+}
+
+// A DTLS chunk with another behind it is not even opened.
+func TestBundledRecord(t *testing.T) {
+	// req dtlschunk-5.2-8
+	w, a, b := protectedPair(t)
+	w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && isSealed(pkt) {
+			before := b.Stats()
+			deliver(w, 1, resum(append(bytes.Clone(pkt), wire.AppendCookieAck(nil)...)))
+			after := b.Stats()
+			check.That(t, after.Unprotected == before.Unprotected+1 && after.Keys == before.Keys, "%+v", after.Keys)
+		}
+		return 1, 0
+	}
+	w.Send(a, 0, []byte("x"))
+	w.Run(time.Second)
+	check.Equal(t, "received", string(bytes.Join(sctptest.Drain(b), nil)), "x")
+}
