@@ -432,7 +432,11 @@ func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error
 			c.origin.boundAddrs = &cfg.LocalAddrs
 			t.addConn(c, remote.Addr())
 		}
-		_, err = t.ep.Join(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port(), cfg.Inits)
+		if cfg.Inits != nil {
+			_, err = t.ep.Join(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port(), cfg.Inits)
+		} else {
+			_, err = t.ep.Connect(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port())
+		}
 		t.setup.adopt = nil
 	} else {
 		err = &assoc.MemoryError{}

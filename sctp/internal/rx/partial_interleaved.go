@@ -11,7 +11,7 @@ import "github.com/rddp-go/rddp/sctp/wire"
 // before, and is not whole, could not be delivered until its end, and take the room that the rest of
 // it needs.
 
-// maxBlocked is how many streams are looked at in vain for one packet. The others have their turn
+// maxBlocked is how many streams without a result are looked at for one packet. The others have their turn
 // with the next.
 const maxBlocked = 32
 
