@@ -183,12 +183,12 @@ func TestHandshakeTimeout(t *testing.T) {
 // A peer that crashes in the handshake, and begins anew, is a new peer.
 func TestRestartInTheHandshake(t *testing.T) {
 	w, _, _ := keyWorld(t)
-	a := w.Connect(protected)
+	w.Connect(protected)
 	must.That(t, w.RunUntil(w.Now.Add(time.Second), func() bool { return len(w.Hosts[1].Assocs) == 1 }), "no association")
 	w.Hosts[0].Reboot(99, 0)
 	w.Hosts[0].Assocs = nil
 	attachTLS(w.Hosts[0])
-	a = w.Connect(protected)
+	a := w.Connect(protected)
 	w.Run(10 * time.Second)
 	b := w.Peer()
 	must.That(t, a.IsProtected() && b.IsProtected() && b.Incarnation() == 2, "%v %v life %d: %v", a.State(), b.State(),

@@ -38,7 +38,6 @@ type world struct {
 	t        testing.TB
 	now      rawio.Time
 	hosts    [2]*host
-	mayLose  bool                            // the peer's messages are held until release
 	onAction func(h *host, a keymgmt.Action) // before it is done
 }
 
