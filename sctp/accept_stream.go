@@ -129,8 +129,9 @@ func (c *Conn) beginStream(id wire.StreamID) *Stream {
 }
 
 // ReadMsg reads one message of the stream, or the next piece of one that is longer than p, as
-// Conn.ReadMsg does. What is there is read although the deadline is over. When the peer has reset the
-// stream (RFC 6525) it returns io.EOF behind what came before; what comes later is for another Stream.
+// Conn.ReadMsg does. What is there is read although the deadline is over. When the peer has reset
+// the stream (RFC 6525) it returns io.EOF behind what came before. What comes later is for another
+// Stream.
 func (s *Stream) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	n, info, err = s.c.readFrom(p, &s.inbox, &s.readable, &s.readDeadline, false)
 	if err == io.EOF {

@@ -1,6 +1,11 @@
 package sctp
 
-import "slices"
+import (
+	"maps"
+	"slices"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
 
 // endStreams ends the Streams that the peer has begun anew (RFC 6525): reads return io.EOF behind
 // what came before. What comes later is for another Stream. Owner only.
@@ -10,11 +15,16 @@ func (c *Conn) endStreams(of *StreamChange) {
 		return
 	}
 	var ended []*Stream
-	for _, s := range t.open {
-		if len(of.Streams) == 0 || slices.Contains(of.Streams, s.ID()) {
-			s.inbox.isReset, s.inbox.resetAt = true, of.PeerTSN
+	if len(of.Streams) == 0 { // all
+		ended = slices.Collect(maps.Values(t.open))
+	}
+	for _, id := range of.Streams {
+		if s := t.get(wire.StreamID(id)); s != nil {
 			ended = append(ended, s)
 		}
+	}
+	for _, s := range ended {
+		s.inbox.isReset, s.inbox.resetAt = true, of.PeerTSN
 	}
 	for c.distributeMessage() { // some may have come before, and some later
 	}

@@ -21,12 +21,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		return false
 	}
 	d, err := wire.AsData(c)
-	if err != nil {
-		a.rareCounters().Malformed++
-		return true
-	}
-	if !recvStates.has(a.state) {
-		a.rareCounters().Unexpected++ // section 6
+	if !a.expectsData(err) {
 		return true
 	}
 	if len(d.Payload()) == 0 {
@@ -36,15 +31,9 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	if s := a.protection(); s != nil && (!s.isOpen || d.PPID() == keymgmt.PPID) {
 		return a.handleKeyData(in, s, d)
 	}
-	a.sender() // it rests no longer
-	in.hasData = true
-	a.stats.DataIn++
-	switch a.recv.Admit(d) {
-	case rx.Duplicate:
-		a.rareCounters().DuplicatesIn++
-		return true
-	case rx.Dropped:
-		a.rareCounters().OutOfWindow++
+	a.beginData(in)
+	if how := a.recv.Admit(d); how != rx.New {
+		a.countRefusedData(how)
 		return true
 	}
 	in.noteMark(d.TSN())
@@ -77,6 +66,40 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	}
 	a.stats.DataOctetsIn += uint64(len(d.Payload()))
 	return true
+}
+
+// expectsData says whether a chunk that was read with err is well-formed, and comes in a state in
+// which DATA is taken (section 6).
+func (a *Assoc) expectsData(err error) bool {
+	if err == nil && recvStates.has(a.state) {
+		return true
+	}
+	a.countUnexpected(err)
+	return false
+}
+
+func (a *Assoc) countUnexpected(err error) {
+	if err != nil {
+		a.rareCounters().Malformed++
+		return
+	}
+	a.rareCounters().Unexpected++
+}
+
+// beginData begins with a chunk of user data.
+func (a *Assoc) beginData(in *inbound) {
+	a.sender() // it rests no longer
+	in.hasData = true
+	a.stats.DataIn++
+}
+
+// countRefusedData counts a chunk that was not admitted.
+func (a *Assoc) countRefusedData(how rx.Admission) {
+	if how == rx.Duplicate {
+		a.rareCounters().DuplicatesIn++
+		return
+	}
+	a.rareCounters().OutOfWindow++
 }
 
 // abortForNoUserData answers a chunk of a message that has none of its octets (section 6.2).

@@ -50,12 +50,7 @@ func (a *Assoc) handleIForwardTSN(now rawio.Time, in *inbound, c wire.Chunk) boo
 
 // expectsForwardTSN says whether the receiving half is to take what was read with err.
 func (a *Assoc) expectsForwardTSN(in *inbound, err error) bool {
-	if err != nil {
-		a.rareCounters().Malformed++
-		return false
-	}
-	if !recvStates.has(a.state) {
-		a.rareCounters().Unexpected++
+	if !a.expectsData(err) {
 		return false
 	}
 	a.sender() // it rests no longer

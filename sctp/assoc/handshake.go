@@ -134,11 +134,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		a.openPacket(out, 0, p.Local, p, p.MTU())
 		b := out.Tail()
 		start := len(b)
-		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.id.localTag, ARwnd: uint32(a.cfg.initialWindow()),
-			OutStreams: a.cfg.outStreams(), InStreams: a.cfg.InStreams, TSN: a.life.localTSN})
-		if a.cfg.Adaptation != nil {
-			b = wire.AppendAdaptationIndication(b, *a.cfg.Adaptation)
-		}
+		b = a.cfg.appendInit(b, identity{tag: a.id.localTag, tsn: a.life.localTSN})
 		if own.cookieIncrementMS > 0 {
 			b = wire.AppendCookiePreservative(b, own.cookieIncrementMS)
 		}

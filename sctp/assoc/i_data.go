@@ -24,27 +24,16 @@ func (a *Assoc) handleIData(in *inbound, c wire.Chunk) bool {
 		return false
 	}
 	d, err := wire.AsIData(c)
-	if err != nil {
-		a.rareCounters().Malformed++
-		return true
-	}
-	if !recvStates.has(a.state) {
-		a.rareCounters().Unexpected++
+	if !a.expectsData(err) {
 		return true
 	}
 	if len(d.Payload()) == 0 {
 		a.abortForNoUserData(c)
 		return false
 	}
-	a.sender() // it rests no longer
-	in.hasData = true
-	a.stats.DataIn++
-	switch a.recv.AdmitInterleaved(d) {
-	case rx.Duplicate:
-		a.rareCounters().DuplicatesIn++
-		return true
-	case rx.Dropped:
-		a.rareCounters().OutOfWindow++
+	a.beginData(in)
+	if how := a.recv.AdmitInterleaved(d); how != rx.New {
+		a.countRefusedData(how)
 		return true
 	}
 	in.noteMark(d.TSN())

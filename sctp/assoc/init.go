@@ -30,6 +30,16 @@ func newIdentity(rand io.Reader) (id identity, err error) {
 	return id, nil
 }
 
+// appendInit appends an INIT with the parameters of the upper layer. Others follow.
+func (c *Config) appendInit(b []byte, id identity) []byte {
+	b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: id.tag, ARwnd: uint32(c.initialWindow()),
+		OutStreams: c.outStreams(), InStreams: c.InStreams, TSN: id.tsn})
+	if c.Adaptation != nil {
+		b = wire.AppendAdaptationIndication(b, *c.Adaptation)
+	}
+	return b
+}
+
 // InitAnswer is what became of an INIT.
 type InitAnswer uint8
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Inits are the INIT chunks of both sides, which they have exchanged by other means. With them an
-// association is set up without a packet (draft-hancke-tsvwg-snap): the means have to authenticate
-// the peer, as a handshake would have made sure of its address.
+// association is set up without a packet (draft-hancke-tsvwg-snap). The means have to authenticate
+// the peer: no handshake makes sure of its address.
 type Inits struct {
 	Own  []byte // of NewInit
 	Peer []byte
@@ -34,12 +34,7 @@ func NewInit(cfg *Config, env *Env) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: id.tag, ARwnd: uint32(cfg.initialWindow()),
-		OutStreams: cfg.outStreams(), InStreams: cfg.InStreams, TSN: id.tsn})
-	if cfg.Adaptation != nil {
-		b = wire.AppendAdaptationIndication(b, *cfg.Adaptation)
-	}
-	b = appendExtensions(b, cfg.offeredExtensions())
+	b := appendExtensions(cfg.appendInit(nil, id), cfg.offeredExtensions())
 	return wire.CloseChunk(appendZeroChecksum(b, env), 0), nil
 }
 
@@ -69,28 +64,24 @@ func readInit(b []byte) (wire.Init, error) {
 	return init, nil
 }
 
+// readOffer reads what one of the INITs says.
+func (a *Assoc) readOffer(b []byte, to *initParams) bool {
+	init, err := readInit(b)
+	if err != nil {
+		return false
+	}
+	_, ok := readInitParams(init, a.paths[0].Remote.Addr(), 0, a.cfg, a.env, to)
+	return ok
+}
+
 // adoptInits takes over what both INITs say. The association is established then.
 func (a *Assoc) adoptInits(now rawio.Time, of *Inits) error {
 	if !a.env.isPointToPoint() {
 		return ErrInitsLink
 	}
-	own, err := readInit(of.Own)
-	if err != nil {
-		return err
-	}
-	peer, err := readInit(of.Peer)
-	if err != nil {
-		return err
-	}
 	var mine, its initParams
-	source := a.paths[0].Remote.Addr()
-	for _, x := range []struct {
-		init wire.Init
-		to   *initParams
-	}{{own, &mine}, {peer, &its}} {
-		if _, ok := readInitParams(x.init, source, 0, a.cfg, a.env, x.to); !ok {
-			return ErrInits
-		}
+	if !a.readOffer(of.Own, &mine) || !a.readOffer(of.Peer, &its) {
+		return ErrInits
 	}
 	if err := a.cfg.checkAdaptation(its.adaptation, its.hasAdaptation); err != nil {
 		return err

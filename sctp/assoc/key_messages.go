@@ -93,15 +93,9 @@ func (a *Assoc) handleKeyData(in *inbound, s *protection, d wire.Data) bool {
 		a.abortForViolation(errKeyMessage)
 		return false
 	}
-	a.sender() // it rests no longer
-	in.hasData = true
-	a.stats.DataIn++
-	switch a.recv.AdmitAside(d) {
-	case rx.Duplicate:
-		a.rareCounters().DuplicatesIn++
-		return true
-	case rx.Dropped:
-		a.rareCounters().OutOfWindow++
+	a.beginData(in)
+	if how := a.recv.AdmitOutside(d); how != rx.New {
+		a.countRefusedData(how)
 		return true
 	}
 	in.noteMark(d.TSN())
@@ -113,7 +107,7 @@ func (a *Assoc) handleKeyData(in *inbound, s *protection, d wire.Data) bool {
 		a.recv.LeaveUnacked()
 		return true
 	}
-	if err := a.recv.TakeAside(d); err != nil {
+	if err := a.recv.TakeOutside(d); err != nil {
 		a.abortForViolation(err)
 		return false
 	}

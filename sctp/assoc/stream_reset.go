@@ -38,8 +38,8 @@ func (s StreamReset) allowed() (a reconfig.Allowed) {
 	return a
 }
 
-// Errors of ResetStreams, ResetTSNs and AddStreams, and of the events that report how they end. What
-// the peer has refused is a *StreamResetError.
+// Errors of ResetStreams, ResetTSNs and AddStreams, and of the events that report how they end.
+// What the peer has refused is a *StreamResetError.
 var (
 	// ErrStreamResetUnsupported: the peer does not support it, or Config.StreamReset does not offer
 	// it. It matches syscall.EOPNOTSUPP.
@@ -82,7 +82,7 @@ type StreamChange struct {
 	NextTSN, PeerTSN      wire.TSN
 }
 
-// ResetStreams resets streams that go out, or that come in, or both; no list stands for all of them.
+// ResetStreams resets streams that go out, or that come in, or both. No list stands for all of them.
 // What was given to Send before goes in the old numbering, later messages wait until the peer has
 // answered. How it ends is an EventStreamsReset for each direction.
 func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.StreamID) error {
@@ -215,7 +215,7 @@ func (a *Assoc) advanceStreamResets(now rawio.Time) {
 }
 
 // sendReconfig queues the RE-CONFIG chunks that are to be sent, answers to a packet before an own
-// request. With an answer goes a SACK, which helps the peer to find what is missing (section 5.2.1).
+// request. With an answer goes a SACK: it helps the peer to find what is missing (section 5.2.1).
 func (a *Assoc) sendReconfig(h *streamResets, in *inbound) {
 	if a.state == Closed {
 		return
@@ -230,10 +230,8 @@ func (a *Assoc) sendReconfig(h *streamResets, in *inbound) {
 		a.queueReply(p, local, h.machine.AppendAnswer(a.control.buf, p.MTU()-headerRoom))
 		a.recv.DemandSack()
 	}
-	if h.machine.RequestDue() && (sendStates.has(a.state)) {
-		if h.path == nil {
-			h.path = a.dataPath()
-		}
+	if h.machine.RequestDue() && sendStates.has(a.state) {
+		h.path = h.requestPath()
 		a.control.closeEntry()
 		a.queueReply(h.path, netip.AddrPort{}, h.machine.AppendRequest(a.control.buf))
 		a.control.closeEntry()
@@ -252,10 +250,7 @@ func (a *Assoc) reconfigExpiresAt() rawio.Time {
 func (a *Assoc) handleReconfigTimeout(now rawio.Time) {
 	h := a.streamResets()
 	h.now = now
-	p := h.path
-	if p == nil {
-		p = a.dataPath()
-	}
+	p := h.requestPath()
 	if h.machine.HandleTimeout(now) != reconfig.NoExpiry {
 		p.Backoff()
 		a.countPathError(now, p, true)

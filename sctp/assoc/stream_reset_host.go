@@ -18,8 +18,8 @@ type streamResets struct {
 	isEnding bool       // the association, or its incarnation, ends,
 	isOver   bool       // or has ended: the machine may still be in the middle of a call
 
-	// When the TSNs of a side began anew, and the first of them; or Never. What comes late may still
-	// have old ones.
+	// When the TSNs of a side began anew, and the first of them; or Never. What comes late may
+	// still have old ones.
 	ownRestartAt, peerRestartAt rawio.Time
 	ownFirstTSN, peerFirstTSN   wire.TSN
 }
@@ -35,11 +35,14 @@ func (h *streamResets) CumTSN() wire.TSN {
 	return h.a.recv.CumTSN()
 }
 
-func (h *streamResets) RTO() time.Duration {
-	if h.path != nil {
-		return h.path.RTO()
+func (h *streamResets) RTO() time.Duration { return h.requestPath().RTO() }
+
+// requestPath returns where the request has gone, or is to go.
+func (h *streamResets) requestPath() *path {
+	if h.path == nil {
+		return h.a.dataPath()
 	}
-	return h.a.dataPath().RTO()
+	return h.path
 }
 
 func (h *streamResets) HoldOut(streams []wire.StreamID) { h.a.sender().Hold(streams) }
@@ -140,8 +143,8 @@ func (h *streamResets) Report(e reconfig.Event) {
 	}
 	c.OutStreams, c.InStreams = h.Streams()
 	c.NextTSN, c.PeerTSN = h.NextTSN(), h.CumTSN()+1
-	kind := map[reconfig.EventKind]EventKind{reconfig.StreamsReset: EventStreamsReset, reconfig.TSNsReset: EventTSNsReset,
-		reconfig.StreamsAdded: EventStreamsAdded}[e.Kind]
+	kind := map[reconfig.EventKind]EventKind{reconfig.StreamsReset: EventStreamsReset,
+		reconfig.TSNsReset: EventTSNsReset, reconfig.StreamsAdded: EventStreamsAdded}[e.Kind]
 	h.a.events.push(Event{Kind: kind, Change: c, Err: e.Err})
 }
 
@@ -155,7 +158,7 @@ func (h *streamResets) isLate(now, restartAt rawio.Time, first, t wire.TSN) bool
 }
 
 // isAckAcrossRestart says whether the peer acknowledges TSNs of before the last restart of the own
-// ones. It may also be one of later: the peer has begun anew, and its answer that says so is not here
+// ones. They may also be of later: the peer has begun anew, and its answer that says so is not here
 // yet. No such TSN means what was sent.
 func (a *Assoc) isAckAcrossRestart(now rawio.Time, cum wire.TSN) bool {
 	h := a.streamResets()

@@ -73,9 +73,10 @@ func (m *Machine) Start(now rawio.Time, r Request) error {
 	switch {
 	case m.isDead:
 		return ErrUnanswered
-	case m.own.state != ownNone || m.holdUntil != rawio.Never:
+	case m.IsBusy():
 		return ErrBusy
-	case r.AddOut < 0 || r.AddIn < 0 || !resets && !adds && !r.ResetTSNs || resets && adds || r.ResetTSNs && (resets || adds):
+	case r.AddOut < 0 || r.AddIn < 0 || !resets && !adds && !r.ResetTSNs || resets && adds,
+		r.ResetTSNs && (resets || adds):
 		return ErrRequest
 	case m.cfg.Paired && (resets || r.ResetTSNs || r.AddOut != r.AddIn):
 		return ErrPaired

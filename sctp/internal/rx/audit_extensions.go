@@ -74,16 +74,12 @@ func (r *Reassembly) auditInterleaving(count func(*Message) error) error {
 			}
 		})
 	}
-	for id, at := range x.streams.All {
-		o := *at
-		if o == nil {
-			continue
-		}
+	for id, o := range x.all {
 		if streams++; o.popped != nil {
 			popped++
 		}
 		for i := range o.messages {
-			mids := x.mids.Use(id)
+			mids := x.mids.Use(uint16(id))
 			errs = append(errs, o.messages[i].audit(mids.base(i == 1)))
 			o.messages[i].forEach(func(m *Message) {
 				n := auditPieces(m, m)
@@ -99,7 +95,7 @@ func (r *Reassembly) auditInterleaving(count func(*Message) error) error {
 				})
 				errs = append(errs, m.fragments.audit(streamOrder(m.nextFSN)))
 				if n != m.Size || !m.mayDrop || mids.isSkipped(m.MID(), i == 1) || m.hasBegin && m.hasEnd ||
-					int(m.Stream) != int(id) || m.Unordered != (i == 1) || m.Offset > 0 && o.partial != m {
+					m.Stream != id || m.Unordered != (i == 1) || m.Offset > 0 && o.partial != m {
 					errs = append(errs, fmt.Errorf("stream %d: MID %d of %d octets has %d", id, m.order, m.Size, n))
 				}
 				size := m.Size

@@ -16,12 +16,18 @@ func (r *Receiver) ForwardTSN(f wire.ForwardTSN) bool {
 	if !r.forwardCumTSN(f.NewCumTSN()) {
 		return false
 	}
-	for i := range f.NumSkips() {
-		*g.workSteps++
-		k := f.Skip(i)
-		g.skipThrough(k.Stream, k.SSN, f.NewCumTSN(), cum)
-	}
+	g.skipAll(f, cum)
 	return true
+}
+
+// skipAll stops waiting for the messages that a FORWARD TSN names. All TSNs up to cum had come
+// before.
+func (r *Reassembly) skipAll(f wire.ForwardTSN, cum wire.TSN) {
+	for i := range f.NumSkips() {
+		*r.workSteps++
+		k := f.Skip(i)
+		r.skipThrough(k.Stream, k.SSN, f.NewCumTSN(), cum)
+	}
 }
 
 // GiveUpMissing counts all that is missing as given up by the peer, which will send nothing more. It
@@ -36,7 +42,7 @@ func (r *Receiver) GiveUpMissing() {
 		g.abandon(m)
 	}
 	if g.interleaves() {
-		g.giveUpOpen()
+		g.dropAllOpen(g.abandonOpen)
 	}
 	for id, w := range g.ext.waiting.All {
 		if last := w.tree.last(); last != nil {

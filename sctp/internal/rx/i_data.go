@@ -46,10 +46,15 @@ func (r *Receiver) IForwardTSN(f wire.IForwardTSN) bool {
 	if !r.forwardCumTSN(f.NewCumTSN()) {
 		return false
 	}
-	for i := range f.NumSkips() {
-		*r.reassembly.workSteps++
-		r.reassembly.skipThroughMID(f.Skip(i))
-	}
+	r.reassembly.skipAllMIDs(f)
 	r.noteRoom()
 	return true
+}
+
+// skipAllMIDs gives up the messages that an I-FORWARD-TSN names.
+func (r *Reassembly) skipAllMIDs(f wire.IForwardTSN) {
+	for i := range f.NumSkips() {
+		*r.workSteps++
+		r.skipThroughMID(f.Skip(i))
+	}
 }

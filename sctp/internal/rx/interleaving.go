@@ -8,8 +8,8 @@ package rx
 //	1       8       0E                 complete, and waits for MID 7
 //	2       0    U  [0] 1              no pieces, and a run
 //
-// A message in assembly lies in openStream.messages. Its own pieces are those without a gap from the
-// first one on that is not delivered yet; what is beyond a gap lies in its tree of fragments, in
+// A message in assembly lies in openStream.messages. Its own pieces are those without a gap, from
+// the first one on that is not delivered yet. What is beyond a gap lies in its tree of fragments, in
 // runs without gaps. A run is a Message too: its order is the FSN of its first piece. A complete
 // message that waits for its MID lies in extensions.waiting, as with DATA.
 
@@ -36,8 +36,8 @@ type interleaving struct {
 	withPieces, touched []wire.StreamID
 }
 
-// nextMIDs is the lowest MIDs of a stream that may still come: for ordered messages what follows
-// those delivered and given up, for unordered ones what follows those given up.
+// nextMIDs is the lowest MIDs of a stream that may still come. The ordered one follows messages that
+// were delivered or given up, the unordered one those that were given up.
 type nextMIDs struct{ ordered, unordered wire.MID }
 
 // openStream is a stream that had fragments.
@@ -73,6 +73,15 @@ func (x *interleaving) streamOf(id wire.StreamID) *openStream {
 		return *o
 	}
 	return nil
+}
+
+// all are the streams that had fragments.
+func (x *interleaving) all(yield func(wire.StreamID, *openStream) bool) {
+	for id, o := range x.streams.All {
+		if *o != nil && !yield(wire.StreamID(id), *o) {
+			return
+		}
+	}
 }
 
 // base is the MID that the orders of messages in assembly count on from.
@@ -190,8 +199,8 @@ func (r *Reassembly) abandonOpen(m *Message) {
 	r.ext.abandoned++
 }
 
-// dropOpen drops a message in assembly. If pieces of it were delivered, the reader learns that there
-// will be no more.
+// dropOpen drops a message in assembly. If pieces of it were delivered, the reader learns that
+// there will be no more.
 func (r *Reassembly) dropOpen(m *Message) {
 	r.removeOpen(m)
 	if o := r.ext.interleaving.streamOf(m.Stream); o.partial == m {
@@ -200,12 +209,12 @@ func (r *Reassembly) dropOpen(m *Message) {
 	r.releaseOpen(m)
 }
 
-// giveUpOpen drops all messages in assembly.
-func (r *Reassembly) giveUpOpen() {
-	for _, o := range r.ext.interleaving.streams.All {
-		for i := 0; *o != nil && i < len((*o).messages); i++ {
-			for m := (*o).messages[i].last(); m != nil; m = (*o).messages[i].last() {
-				r.abandonOpen(m)
+// dropAllOpen drops all messages in assembly, each by drop.
+func (r *Reassembly) dropAllOpen(drop func(*Message)) {
+	for _, o := range r.ext.interleaving.all {
+		for i := range o.messages {
+			for m := o.messages[i].last(); m != nil; m = o.messages[i].last() {
+				drop(m)
 			}
 		}
 	}
@@ -233,15 +242,12 @@ func (r *Reassembly) releaseOpen(m *Message) {
 // closeInterleaving gives all messages back that were not delivered.
 func (r *Reassembly) closeInterleaving() {
 	x := r.ext.interleaving
-	for _, o := range x.streams.All {
-		if *o == nil {
-			continue
-		}
-		for m := (*o).readyAfter.pop(); m != nil; m = (*o).readyAfter.pop() {
+	for _, o := range x.all {
+		for m := o.readyAfter.pop(); m != nil; m = o.readyAfter.pop() {
 			r.Release(m)
 		}
-		for i := range (*o).messages {
-			(*o).messages[i].forEach(r.releaseOpen)
+		for i := range o.messages {
+			o.messages[i].forEach(r.releaseOpen)
 		}
 	}
 	*x = interleaving{}

@@ -8,11 +8,11 @@ import "github.com/rddp-go/rddp/sctp/wire"
 // With interleaving many may, however short each of them is.
 //
 // A message begins so only when no TSN before it is missing. Else one of its stream that was sent
-// before, and is not whole, could not be delivered until its end, and take the room that the rest of
-// it needs.
+// before may not be whole, and could not be delivered until this one ends. It would take the room
+// that the rest of this one needs.
 
-// maxBlocked is how many streams without a result are looked at for one packet. The others have their turn
-// with the next.
+// maxBlocked is how many streams without a result are looked at for one packet. The others have
+// their turn with the next.
 const maxBlocked = 32
 
 // notePieces notes that a message in assembly has pieces that could be delivered, if that is so.
@@ -66,9 +66,8 @@ func (r *Reassembly) deliverPartialInterleaved(room, point int) {
 	}
 }
 
-// deliverPiecesOf delivers the pieces that there are of a message of a stream, if it has more than
-// point octets and nothing has to be delivered before it. It says whether pieces wait for a TSN
-// that is missing.
+// deliverPiecesOf delivers the pieces that there are of a message of a stream. It has more than point
+// octets, and nothing has to be delivered before it. blocked: pieces wait for a TSN that is missing.
 func (r *Reassembly) deliverPiecesOf(id wire.StreamID, point int) (blocked bool) {
 	o := r.ext.interleaving.streamOf(id)
 	if o == nil {
@@ -112,8 +111,8 @@ func (r *Reassembly) deliverPieces(o *openStream, m *Message, point int) bool {
 	return true
 }
 
-// endPartial ends the message of a stream that is delivered in pieces: no more of it will come. What
-// has waited for its end becomes ready.
+// endPartial ends the message of a stream that is delivered in pieces: no more of it will come.
+// What has waited for its end becomes ready.
 func (r *Reassembly) endPartial(o *openStream) {
 	r.pushCutOff(o.partial)
 	id := o.partial.Stream
@@ -144,9 +143,9 @@ func (r *Reassembly) notePoppedInterleaved(m *Message) {
 
 // cutOffInterleaved is CutOff for I-DATA.
 func (r *Reassembly) cutOffInterleaved() {
-	for _, o := range r.ext.interleaving.streams.All {
-		if *o != nil && (*o).partial != nil {
-			r.dropOpen((*o).partial)
+	for _, o := range r.ext.interleaving.all {
+		if o.partial != nil {
+			r.dropOpen(o.partial)
 		}
 	}
 }
@@ -154,9 +153,9 @@ func (r *Reassembly) cutOffInterleaved() {
 // poppedInterleaved returns the headers of the messages that were popped in pieces, and not to the
 // end.
 func (r *Reassembly) poppedInterleaved() (list []*Message) {
-	for _, o := range r.ext.interleaving.streams.All {
-		if *o != nil && (*o).popped != nil {
-			list = append(list, (*o).popped)
+	for _, o := range r.ext.interleaving.all {
+		if o.popped != nil {
+			list = append(list, o.popped)
 		}
 	}
 	return list

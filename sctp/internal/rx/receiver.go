@@ -102,32 +102,42 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 
 // admit is Admit for both kinds of chunk. isBlocked says that it would wait behind too many others.
 func (r *Receiver) admit(t wire.TSN, stream wire.StreamID, c wire.Chunk, isBlocked bool) Admission {
-	switch r.tracker.Check(t) {
-	case SeenBefore:
-		r.noteDuplicate(t)
-		return Duplicate
-	case TooFarAhead:
-		r.ackPolicy.NoteData(true)
-		return Dropped
+	if found := r.tracker.Check(t); found != Fresh {
+		return r.refuse(t, found)
 	}
 	if r.aside != nil && r.aside.keepsOut(t, stream, c) {
-		r.ackPolicy.NoteData(true)
-		return Dropped
+		return r.drop()
 	}
 	if r.underPressure && !(r.tracker.HasGaps() && t == r.tracker.Cum()+1) || isBlocked {
-		r.ackPolicy.NoteData(true)
-		return Dropped
+		return r.drop()
 	}
 	for r.reassembly.Window() == 0 {
 		gone, ok := r.reassembly.Evict(t)
 		if !ok {
-			r.ackPolicy.NoteData(true)
-			return Dropped
+			return r.drop()
 		}
 		r.tracker.Remove(gone)
 		r.evictedChunks++
 	}
 	return New
+}
+
+// refuse is Admit for a TSN that is not fresh.
+func (r *Receiver) refuse(t wire.TSN, found Arrival) Admission {
+	if found == TooFarAhead {
+		return r.drop()
+	}
+	r.tracker.NoteDuplicate(t)
+	r.ackPolicy.NoteLoss()
+	r.ackPolicy.NoteDuplicate()
+	r.ackPolicy.NoteData(true)
+	return Duplicate
+}
+
+// drop is Admit for a chunk that is not to be had now.
+func (r *Receiver) drop() Admission {
+	r.LeaveUnacked()
+	return Dropped
 }
 
 // Placed counts an admitted chunk as received without holding it: its data was placed, or is

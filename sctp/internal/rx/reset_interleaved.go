@@ -39,14 +39,3 @@ func (r *Reassembly) resetMIDs(id wire.StreamID, after wire.TSN) error {
 	*x.mids.Use(uint16(id)) = nextMIDs{}
 	return nil
 }
-
-// dropAllOpen drops all messages in assembly: the rest of them will not come.
-func (r *Reassembly) dropAllOpen() {
-	for _, o := range r.ext.interleaving.streams.All {
-		for i := 0; *o != nil && i < len((*o).messages); i++ {
-			for m := (*o).messages[i].last(); m != nil; m = (*o).messages[i].last() {
-				r.dropOpen(m)
-			}
-		}
-	}
-}

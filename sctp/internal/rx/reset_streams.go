@@ -101,7 +101,7 @@ func (r *Reassembly) restart(first wire.TSN) {
 		r.Release(m)
 	}
 	if r.interleaves() {
-		r.dropAllOpen()
+		r.dropAllOpen(r.dropOpen) // the rest of them will not come
 	}
 	var list []*Message
 	note := func(m *Message) { list = append(list, m) }

@@ -13,7 +13,8 @@ import (
 // has to be admitted and counted. That is so if nothing was lost recently, so that nothing is
 // missing, and nothing is held.
 func (r *Receiver) CanPlaceRow() bool {
-	return !r.underPressure && r.aside == nil && !r.isShrinking() && r.reassembly.Empty() && r.ackPolicy.allowsFastPath()
+	return !r.underPressure && r.aside == nil && !r.isShrinking() && r.reassembly.Empty() &&
+		r.ackPolicy.allowsFastPath()
 }
 
 // PlacedRow is Admit and Placed for unordered DATA of n packets, after CanPlaceRow has returned

@@ -10,12 +10,12 @@ import (
 
 // setAside is DATA that a reset of streams keeps from reassembly (RFC 6525 section 5.2).
 //
-// The peer may have asked to reset streams, and DATA from before is missing. Then DATA from after is
-// deferred: it is as if it were still on its way.
+// The peer may have asked to reset streams, and DATA from before is missing. Then DATA from after
+// is deferred: it is as if it were still on its way.
 //
-// This side may have asked to reset all TSNs. Until the answer is there, it is not known of any DATA
-// whether it was sent before or after the reset. It is frozen: acknowledged, and in the order of no
-// stream. Messages that the peer gives up, and resets that it asks for, are frozen among it.
+// This side may have asked to reset all TSNs. Until the answer is there, it is not known of any
+// DATA whether it was sent before or after the reset. It is frozen: acknowledged, and in the order
+// of no stream. Messages that the peer gives up, and resets that it asks for, are frozen among it.
 type setAside struct {
 	isDeferring    bool
 	after          wire.TSN        // DATA beyond it is deferred,
@@ -65,8 +65,8 @@ func (r *Receiver) dropEmptyAside() {
 	}
 }
 
-// Defer keeps DATA of streams with TSNs beyond after, until TakeDeferred. It is not acknowledged. No
-// list means all streams. What finds no place is dropped: the peer sends it again.
+// Defer keeps DATA of streams with TSNs beyond after, until TakeDeferred. It is not acknowledged.
+// No list means all streams. What finds no place is dropped: the peer sends it again.
 func (r *Receiver) Defer(streams []wire.StreamID, after wire.TSN) {
 	a := r.ensureAside()
 	a.isDeferring, a.after, a.streams = true, after, slices.Sorted(slices.Values(streams))
@@ -203,15 +203,11 @@ func (r *Receiver) takeThawed(f *frozenChunk) error {
 	cum := g.byLastTSN.baseTSN
 	_ = g.Check(f.tsn) // where messages are given up there is no error
 	if k, err := wire.AsIForwardTSN(f.chunk); err == nil {
-		for i := range k.NumSkips() {
-			g.skipThroughMID(k.Skip(i))
-		}
+		g.skipAllMIDs(k)
 		return nil
 	}
 	k, _ := wire.AsForwardTSN(f.chunk)
-	for i := range k.NumSkips() {
-		g.skipThrough(k.Skip(i).Stream, k.Skip(i).SSN, f.tsn, cum)
-	}
+	g.skipAll(k, cum)
 	return nil
 }
 

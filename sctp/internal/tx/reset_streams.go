@@ -161,8 +161,10 @@ func (s *Sender) ResetSSNs(streams []wire.StreamID) {
 		if next := o.nextSSN.At(uint16(id)); next != nil {
 			*next = 0
 		}
-		if numbers != nil && numbers.At(uint16(id)) != nil {
-			*numbers.At(uint16(id)) = messageNumbers{}
+		if numbers != nil {
+			if next := numbers.At(uint16(id)); next != nil {
+				*next = messageNumbers{}
+			}
 		}
 	}
 }

@@ -29,15 +29,15 @@ func TestChunksKeptAside(t *testing.T) {
 	check.That(t, !ok, "a message is delivered before its turn")
 	window := r.Window()
 	for _, c := range []wire.Data{chunk(12, 0, last), chunk(10, 0, first), chunk(11, 0, middle)} {
-		must.Equal(t, "admission", r.AdmitAside(c), New)
-		must.OK(t, r.TakeAside(c))
-		check.Equal(t, "again", r.AdmitAside(c), Duplicate)
+		must.Equal(t, "admission", r.AdmitOutside(c), New)
+		must.OK(t, r.TakeOutside(c))
+		check.Equal(t, "again", r.AdmitOutside(c), Duplicate)
 	}
 	check.That(t, r.CumTSN() == 13 && !r.HasMissing() && r.Window() == window, "TSN %d, window %d, missing %v", r.CumTSN(),
 		r.Window(), r.HasMissing())
 	m, ok := r.Receive()
 	must.That(t, ok && m.TSN() == 13, "the message behind is not delivered")
-	check.Equal(t, "far ahead", r.AdmitAside(chunk(1<<30, 0, 3)), Dropped)
+	check.Equal(t, "far ahead", r.AdmitOutside(chunk(1<<30, 0, 3)), Dropped)
 	r.SetMemoryPressure(true)
-	check.Equal(t, "with the window closed", r.AdmitAside(chunk(14, 2, 3)), New)
+	check.Equal(t, "with the window closed", r.AdmitOutside(chunk(14, 2, 3)), New)
 }
