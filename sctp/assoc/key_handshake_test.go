@@ -128,8 +128,8 @@ func TestForgeriesBeforeProtection(t *testing.T) {
 	}
 }
 
-// Somebody who knows the TSNs and adds records behind the client's last flight, before the server has
-// looked at it, is found out: else the TSN of the first sealed message would be taken.
+// An attacker knows the TSNs, and adds records behind the client's last flight before the server has
+// looked at it. That is found out: else the TSN of the first sealed message would be taken.
 func TestRecordsBehindTheHandshake(t *testing.T) {
 	for behind, want := range []string{1: "follows the end of the handshake", 2: "follows the end of the handshake"} {
 		if behind == 0 {

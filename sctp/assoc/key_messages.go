@@ -54,7 +54,8 @@ func (k *keyMessages) add(d wire.Data, clear bool) bool {
 		return false
 	}
 	k.octets += len(d.Payload())
-	at, _ := slices.BinarySearchFunc(k.chunks, d.TSN(), func(c keyChunk, t wire.TSN) int { return int(int32(c.tsn - t)) })
+	at, _ := slices.BinarySearchFunc(k.chunks, d.TSN(),
+		func(c keyChunk, t wire.TSN) int { return int(int32(c.tsn - t)) })
 	k.chunks = slices.Insert(k.chunks, at, keyChunk{d.TSN(), d.Flags(), slices.Clone(d.Payload()), clear})
 	return true
 }
@@ -64,6 +65,7 @@ func (k *keyMessages) add(d wire.Data, clear bool) bool {
 func (k *keyMessages) next(cum wire.TSN) (msg []byte, err error) {
 	for len(k.chunks) > 0 && k.chunks[0].tsn.LessEq(cum) {
 		c := k.chunks[0]
+		k.chunks[0] = keyChunk{}
 		k.chunks = k.chunks[1:]
 		isFirst := c.flags&wire.FlagB != 0
 		if isFirst == k.isBegun || k.isBegun && c.tsn != k.lastTSN+1 {

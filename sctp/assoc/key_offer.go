@@ -96,8 +96,8 @@ func (c *Config) newListenerOffer(env *Env) (o keyOffer, err error) {
 	return newKeyOffer(env.Rand, false)
 }
 
-// offerToPeer returns what an INIT for this association is answered with: until it is established
-// the own parameter of before, so that both sides compare the same numbers.
+// offerToPeer returns what an INIT for this association is answered with. Until it is established
+// that is the own parameter of before, so that both sides compare the same numbers.
 func (a *Assoc) offerToPeer() (o keyOffer, err error) {
 	if s := a.protection(); s != nil && setupStates.has(a.state) {
 		return s.local, nil

@@ -319,7 +319,8 @@ func (a *Assoc) keyStats() (k KeyStats) {
 	}
 	records, sessions := s.keys.Stats(), s.manager.Stats()
 	return KeyStats{Epoch: s.manager.Epoch(), Sealed: records.Sealed, Opened: records.Opened,
-		Failed: records.Refused[seal.ErrNotAuthentic], Handshakes: sessions.Established, HandshakesLost: sessions.Failed}
+		Failed:     records.Refused[seal.ErrNotAuthentic],
+		Handshakes: sessions.Established, HandshakesLost: sessions.Failed}
 }
 
 // compact gives back what an idle association does not need.

@@ -27,9 +27,7 @@ func (a *Assoc) handleByProtection(now rawio.Time, s *protection, p *rawio.Packe
 	default:
 		a.handlePacket(now, p)
 	}
-	if s = a.protection(); s.keys != nil {
-		a.advanceKeys(now)
-	}
+	a.advanceKeys(now)
 }
 
 // handleSealed opens a DTLS chunk where it lies, and handles what is in it as if it had come in the

@@ -87,13 +87,10 @@ var timers = [numTimers]timerRow{
 func (a *Assoc) NextTimeout() rawio.Time {
 	next := min(a.t3ExpiresAt(), a.sackExpiresAt(), a.autoCloseExpiresAt())
 	if a.rareState != nil {
-		next = min(next, a.reconfigExpiresAt())
+		next = min(next, a.reconfigExpiresAt(), a.keysExpireAt())
 	}
 	if a.stateData != nil {
 		next = min(next, a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt())
-	}
-	if a.rareState != nil {
-		next = min(next, a.keysExpireAt())
 	}
 	for _, p := range a.paths {
 		next = min(next, a.earlyResendExpiresAt(p), a.heartbeatExpiresAt(p), a.pmtudExpiresAt(p))

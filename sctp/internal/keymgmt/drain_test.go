@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/seal"
 )
 
-// What was sealed with the old keys is opened until they have drained: 120 s after the peer is known
-// to have the last message, else for as long as the association may take to fail.
+// What was sealed with the old keys is opened until they have drained. That is 120 s after the peer
+// is known to have the last message, else as long as the association may take to fail.
 func TestOldKeysDrain(t *testing.T) {
 	// req dtlskeys-6.2.2-6
 	// req dtlskeys-6.2.3-2

@@ -44,8 +44,7 @@ type Manager struct {
 	lastID    uint64
 	actions   []Action
 	sent      uint64 // messages
-	acked     uint64
-	isBlocked bool // the peer takes no messages at the moment
+	isBlocked bool   // the peer takes no messages at the moment
 	drain     draining
 	rekey     rekeying
 	heldHello []byte // from the peer, too soon after the last handshake
@@ -206,22 +205,25 @@ func (m *Manager) HandleMessage(now rawio.Time, b []byte) {
 		m.handleRecords(now, msg)
 	case m.session == nil && msg.isOf(m.epoch+1) && isHello(msg.payload(), msgClientHello):
 		m.handleHello(now, msg)
-	case !m.protected:
-		m.sessionFailed(now, errStray, canceledAlert)
-	default:
-		m.stats.Ignored++ // such as the close_notify of a session that has ended
+	default: // such as the close_notify of a session that has ended
+		m.handleStray(now)
 	}
+}
+
+// handleStray takes a message that belongs to no session. In the clear it is somebody else's.
+func (m *Manager) handleStray(now rawio.Time) {
+	if !m.protected {
+		m.sessionFailed(now, errStray, canceledAlert)
+		return
+	}
+	m.stats.Ignored++
 }
 
 // handleControl takes Protection Established. Others are of a later draft.
 func (m *Manager) handleControl(now rawio.Time, msg message) {
 	s := m.session
 	if msg.payload()[0] != ctrlEstablished || s == nil || !s.isClient || !msg.isOf(s.epoch) {
-		if !m.protected {
-			m.sessionFailed(now, errStray, canceledAlert)
-			return
-		}
-		m.stats.Ignored++
+		m.handleStray(now)
 		return
 	}
 	if !s.isInstalled { // the server cannot have what it says
@@ -276,7 +278,6 @@ func (m *Manager) handleHello(now rawio.Time, msg message) {
 
 // MessagesAcked notes that the peer has the first count messages.
 func (m *Manager) MessagesAcked(now rawio.Time, count uint64) {
-	m.acked = count
 	if m.drain.message != 0 && count >= m.drain.message {
 		m.confirmDrain(now)
 	}

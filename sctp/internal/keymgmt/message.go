@@ -49,17 +49,22 @@ func (m message) isWellFormed() bool {
 		return true
 	}
 	for b := m.payload(); len(b) > 0; {
-		n := recordHeaderLen
-		if len(b) < n {
-			return false
-		}
-		n += int(binary.BigEndian.Uint16(b[3:]))
-		if b[0] < 20 || b[0] > 23 || n > recordHeaderLen+maxRecordLen || n > len(b) {
+		n := RecordLen(b)
+		if n == 0 || b[0] < 20 || b[0] > 23 || n > recordHeaderLen+maxRecordLen || n > len(b) {
 			return false
 		}
 		b = b[n:]
 	}
 	return true
+}
+
+// RecordLen returns the length of the first of TLS records, its header included; 0 without a whole
+// header.
+func RecordLen(records []byte) int {
+	if len(records) < recordHeaderLen {
+		return 0
+	}
+	return recordHeaderLen + int(binary.BigEndian.Uint16(records[3:]))
 }
 
 // isHello reports whether records begin with a hello of that type, which is never encrypted.

@@ -9,7 +9,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/seal"
 )
 
-// Whoever rekeys is the TLS client of that session, whatever role was negotiated.
+// The side that rekeys is the TLS client of that session, whatever role was negotiated.
 func TestEitherSideRekeys(t *testing.T) {
 	// req dtlskeys-6.2.2-1
 	// req dtlskeys-6.2.2-3

@@ -72,9 +72,8 @@ func (m *Manager) SessionDone(now rawio.Time, id uint64, o Outcome) {
 		m.fail(now, &Failure{KeyingFailed, err}, nil)
 		return
 	}
-	epoch := s.epoch
 	if len(o.Output) > 0 {
-		m.sendMessage(appendMessage(nil, epoch, o.Output))
+		m.sendMessage(appendMessage(nil, s.epoch, o.Output))
 	}
 }
 
@@ -178,14 +177,12 @@ func (m *Manager) fail(now rawio.Time, f *Failure, alert []byte) {
 		return
 	}
 	m.failure = f
-	s := m.session
-	if len(alert) > 0 && s != nil {
-		m.sendMessage(appendMessage(nil, s.epoch, alert))
-	}
-	if s != nil {
+	if s := m.session; s != nil {
+		if len(alert) > 0 {
+			m.sendMessage(appendMessage(nil, s.epoch, alert))
+		}
 		m.stats.Failed++
-		m.do(Action{Kind: CloseSession, Session: s.id})
-		m.session = nil
+		m.endSession(now)
 	}
 	m.abortAt = now.Add(alertTime)
 	if len(alert) == 0 {

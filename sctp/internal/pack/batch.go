@@ -184,19 +184,14 @@ func (b *Batch) sealPacket() (gain int, err error) {
 // End finishes the open packet: it stores the checksum and adds the packet to Pkts. A packet that
 // cannot be sealed is forgotten.
 func (b *Batch) End() {
-	fragment := 0
-	if b.packetLen > b.maxPacketLen {
-		fragment = b.maxPacketLen + rawio.Overhead(b.remote)
-	}
+	most := b.maxPacketLen
 	if b.sealer != nil {
 		gain, err := b.sealPacket()
 		if err != nil {
 			b.Cancel()
 			return
 		}
-		if fragment > 0 {
-			fragment += gain
-		}
+		most += gain
 	}
 	vec := b.vecs[b.firstVec:len(b.vecs):len(b.vecs)]
 	if !b.zeroChecksum { // as the common header has it
@@ -212,7 +207,9 @@ func (b *Batch) End() {
 	p := &b.Pkts[n]
 	p.Vec, p.Local, p.Remote, p.ECN = vec, b.local, b.remote, b.ecn
 	p.DSCP, p.FlowLabel = b.mark.DSCP, b.mark.FlowLabel
-	p.Fragment = fragment
+	if b.packetLen > most {
+		p.Fragment = most + rawio.Overhead(b.remote)
+	}
 }
 
 // Header returns the common header of the last packet; that of Add begins with it.

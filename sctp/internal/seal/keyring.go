@@ -148,7 +148,7 @@ func (k *Keyring) RemoveRestart(epoch uint64) {
 	})
 }
 
-// Withdraw takes the newest primary key to open with back, and the restart keys of its epoch: the
+// Withdraw takes the newest primary key to open with back, and the restart keys of its epoch. The
 // peer does not use them, as the handshake failed. The next handshake is for the same epoch.
 func (k *Keyring) Withdraw(epoch uint64) error {
 	if len(k.primary) == 0 || k.primary[0].epoch != epoch ||

@@ -13,9 +13,8 @@ type ConfigError struct{ What string }
 func (e *ConfigError) Error() string { return "sctp: TLS: " + e.What }
 
 // Identity is a tls.Config for all sessions of a host's associations. Both sides are authenticated,
-// and either may begin a session. So how the peer is verified does not depend on who is the client
-// of one: with a ServerName the peer is verified as that server, by RootCAs, else as a client, by
-// ClientCAs.
+// and either may begin a session. So how the peer is verified does not depend on the roles in one.
+// With a ServerName the peer is verified as that server, by RootCAs, else as a client, by ClientCAs.
 type Identity struct{ base *tls.Config }
 
 // NewIdentity returns the Identity of a program's Config, or a ConfigError.
@@ -82,6 +81,9 @@ func (i *Identity) sessionConfig(s *Session, first *x509.Certificate) *tls.Confi
 
 // show notes which certificate the peer gets to see.
 func (s *Session) show(c *tls.Certificate, err error) (*tls.Certificate, error) {
+	if err == nil && (c == nil || len(c.Certificate) == 0) {
+		err = errNoCertificate
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,52 +95,44 @@ func (s *Session) show(c *tls.Certificate, err error) (*tls.Certificate, error) 
 
 var errNoCertificate = errors.New("the program gives no certificate")
 
-// certificateFor returns the certificate for a server.
+// certificateFor returns the certificate for a server, which may be nil or empty.
 func (i *Identity) certificateFor(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if i.base.GetCertificate != nil {
 		if c, err := i.base.GetCertificate(h); c != nil || err != nil {
 			return c, err
 		}
 	}
-	for n := range i.base.Certificates {
-		if c := &i.base.Certificates[n]; h.SupportsCertificate(c) == nil {
-			return c, nil
-		}
+	if c := i.listed(h.SupportsCertificate); c != nil || i.base.GetClientCertificate == nil {
+		return c, nil
 	}
-	if len(i.base.Certificates) > 0 {
-		return &i.base.Certificates[0], nil
-	}
-	if i.base.GetClientCertificate != nil { // the peer has begun a session with one that dials
-		return checkGiven(i.base.GetClientCertificate(&tls.CertificateRequestInfo{
-			SignatureSchemes: h.SignatureSchemes, Version: tls.VersionTLS13}))
-	}
-	return nil, errNoCertificate
+	// The peer has begun a session with one that dials.
+	return i.base.GetClientCertificate(&tls.CertificateRequestInfo{SignatureSchemes: h.SignatureSchemes,
+		Version: tls.VersionTLS13})
 }
 
-// clientCertificateFor returns the certificate for a client.
+// clientCertificateFor is certificateFor for a client.
 func (i *Identity) clientCertificateFor(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if i.base.GetClientCertificate != nil {
-		return checkGiven(i.base.GetClientCertificate(r))
+		return i.base.GetClientCertificate(r)
 	}
+	if c := i.listed(r.SupportsCertificate); c != nil || i.base.GetCertificate == nil {
+		return c, nil
+	}
+	// One that listens has begun a session.
+	return i.base.GetCertificate(&tls.ClientHelloInfo{SignatureSchemes: r.SignatureSchemes,
+		SupportedVersions: []uint16{tls.VersionTLS13}})
+}
+
+// listed returns the first certificate of the list that suits the peer, else the first one, nil for
+// an empty list.
+func (i *Identity) listed(check func(*tls.Certificate) error) *tls.Certificate {
 	for n := range i.base.Certificates {
-		if c := &i.base.Certificates[n]; r.SupportsCertificate(c) == nil {
-			return c, nil
+		if c := &i.base.Certificates[n]; check(c) == nil {
+			return c
 		}
 	}
 	if len(i.base.Certificates) > 0 {
-		return &i.base.Certificates[0], nil
+		return &i.base.Certificates[0]
 	}
-	if i.base.GetCertificate != nil { // one that listens has begun a session
-		return checkGiven(i.base.GetCertificate(&tls.ClientHelloInfo{SignatureSchemes: r.SignatureSchemes,
-			SupportedVersions: []uint16{tls.VersionTLS13}}))
-	}
-	return nil, errNoCertificate
-}
-
-// checkGiven makes an error of a certificate that is empty.
-func checkGiven(c *tls.Certificate, err error) (*tls.Certificate, error) {
-	if err == nil && (c == nil || len(c.Certificate) == 0) {
-		return nil, errNoCertificate
-	}
-	return c, err
+	return nil
 }

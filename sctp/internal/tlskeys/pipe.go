@@ -1,12 +1,14 @@
 package tlskeys
 
 import (
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"io"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 )
 
 // maxUnread bounds what the peer may send ahead of what TLS reads. Certificates may have 256 KiB.
@@ -15,7 +17,7 @@ const maxUnread = 512 << 10
 var errTooMuch = errors.New("the peer sends more than a handshake needs")
 
 // pipe is the net.Conn of a session. What is written is held until TLS waits for an answer, or until
-// somebody takes it: so a flight is one message, and a client's last flight does not leave before
+// somebody takes it. So a flight is one message, and a client's last flight does not leave before
 // its keys are there.
 type pipe struct {
 	pool   *Pool
@@ -63,19 +65,11 @@ func (p *pipe) Read(b []byte) (int, error) {
 		return 0, p.err
 	}
 	if p.left == 0 {
-		p.left = recordLen(p.unread)
+		p.left = cmp.Or(keymgmt.RecordLen(p.unread), len(p.unread)) // messages hold whole ones
 	}
 	n := copy(b, p.unread[:min(p.left, len(p.unread))])
 	p.unread, p.left = p.unread[n:], p.left-n
 	return n, nil
-}
-
-// recordLen returns the length of the first record. Messages hold whole ones.
-func recordLen(b []byte) int {
-	if len(b) < recordHeaderLen {
-		return len(b)
-	}
-	return recordHeaderLen + int(binary.BigEndian.Uint16(b[3:]))
 }
 
 // unreadLen returns how many octets TLS has not read.

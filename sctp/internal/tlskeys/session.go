@@ -19,7 +19,7 @@ var errNotAsked = errors.New("the server has not asked for a certificate: both s
 var errData = errors.New("the peer has sent application data in the TLS connection of key management")
 
 // Owner hears of a session, in the session's goroutine. The calls come one after another, and Failed
-// is the last: also of a session that the owner has closed, who may take no notice of it then.
+// is the last. It also comes for a session that the owner has closed, and may be ignored then.
 type Owner interface {
 	// Wrote hands over TLS records for the peer.
 	Wrote(id uint64, records []byte)
@@ -130,13 +130,10 @@ const (
 	recordEncrypted = 23
 )
 
-const recordHeaderLen = 5
-
 // lastRecordType returns the type of the last of whole records, 0 for none.
 func lastRecordType(records []byte) (last byte) {
-	for len(records) >= recordHeaderLen {
-		last = records[0]
-		records = records[min(recordLen(records), len(records)):]
+	for n := keymgmt.RecordLen(records); n > 0; n = keymgmt.RecordLen(records) {
+		last, records = records[0], records[min(n, len(records)):]
 	}
 	return last
 }

@@ -124,7 +124,7 @@ func (w *world) expectFailure(client, server string) {
 	}
 }
 
-// Who is not who he should be hears so, and the other hears why.
+// A peer that is not the one it should be hears so, and the other hears why.
 func TestPeersThatAreNotAuthenticated(t *testing.T) {
 	// req dtlskeys-3.3-4
 	// req dtlskeys-7-1
@@ -175,6 +175,9 @@ func TestPeersThatAreNotAuthenticated(t *testing.T) {
 		{"a server that has none", func(client, server *tls.Config) {
 			server.Certificates = nil
 			server.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
+		}, "internal error", "gives no certificate"},
+		{"a server whose program gives an empty one", func(client, server *tls.Config) {
+			server.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return new(tls.Certificate), nil }
 		}, "internal error", "gives no certificate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

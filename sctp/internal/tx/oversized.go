@@ -5,6 +5,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/internal/seal"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -20,7 +21,7 @@ const maxFragmentedPacket = 60 << 10
 // more (draft-ietf-tsvwg-sctp-dtls-chunk section 3.1).
 func longestCutPacket(b *pack.Batch) int {
 	if b.IsSealed() {
-		return wire.CommonHeaderLen + 1<<14
+		return wire.CommonHeaderLen + seal.MaxContent
 	}
 	return maxFragmentedPacket
 }
