@@ -2,7 +2,6 @@ package sctp
 
 import (
 	"encoding/binary"
-	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -71,16 +70,8 @@ const (
 func (b *besideBulk) run(t *testing.T) (r besideBulkResult) {
 	synctest.Test(t, func(t *testing.T) {
 		b.sentAt = make(map[uint32]time.Time)
-		net, ends := simlink.New(1), [2]*Transport{}
-		at := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
-		net.Connect(at[0], at[1], b.road)
-		for i := range ends {
-			ends[i] = must.Get(NewTransport(watchedLink{net.Link(at[i]), b}, nil))(t)
-			defer ends[i].Close()
-		}
-		l := must.Get(ends[1].Listen(7, &Config{PartialReliability: b.cfg.PartialReliability}))(t)
-		c := must.Get(ends[0].Dial(t.Context(), netip.AddrPortFrom(at[1], 7), &b.cfg))(t)
-		s := must.Get(l.Accept(t.Context()))(t)
+		ends := overRoad(t, b.road, func(l *simlink.Link) rawio.Link { return watchedLink{l, b} })
+		c, s := connectTransports(t, ends[0], ends[1], &b.cfg, nil)
 		began := time.Now()
 		go func() {
 			for p := make([]byte, b.bulk); ; {

@@ -2,7 +2,6 @@ package sctp
 
 import (
 	"encoding/binary"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/internal/test/race"
-	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
@@ -32,17 +30,9 @@ func TestMessagesThatExpireArriveFresh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				net, ends := simlink.New(1), [2]*Transport{}
-				at := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
-				net.Connect(at[0], at[1], simnet.Params{Delay: delay, Loss: 0.03, MTU: 1500})
-				for i := range ends {
-					ends[i] = must.Get(NewTransport(net.Link(at[i]), nil))(t)
-					defer ends[i].Close()
-				}
+				ends := overRoad(t, simnet.Params{Delay: delay, Loss: 0.03, MTU: 1500}, nil)
 				cfg := &Config{PartialReliability: true, NoDelay: true, Events: 100, EventKinds: []EventKind{EventSendFailed}}
-				l := must.Get(ends[1].Listen(7, cfg))(t)
-				c := must.Get(ends[0].Dial(t.Context(), netip.AddrPortFrom(at[1], 7), cfg))(t)
-				s := must.Get(l.Accept(t.Context()))(t)
+				c, s := connectTransports(t, ends[0], ends[1], cfg, cfg)
 				began := time.Now()
 				var failed atomic.Int64
 				go func() {

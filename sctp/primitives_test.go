@@ -12,8 +12,10 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -35,6 +37,24 @@ func apiPair(t *testing.T) (a, b *Transport, links [2]*mempair.LossyLink) {
 		b.Close()
 	})
 	return a, b, links
+}
+
+// overRoad returns the ends of a simulated road, at addrsA[0] and addrsB[0]. Call it in a bubble of
+// synctest. wrap, unless it is nil, puts something before each link.
+func overRoad(t *testing.T, road simnet.Params, wrap func(*simlink.Link) rawio.Link) (ends [2]*Transport) {
+	t.Helper()
+	net, at := simlink.New(1), [2]netip.Addr{addrsA[0].Addr(), addrsB[0].Addr()}
+	net.Connect(at[0], at[1], road)
+	for i := range ends {
+		bare := net.Link(at[i])
+		link := rawio.Link(bare)
+		if wrap != nil {
+			link = wrap(bare)
+		}
+		ends[i] = must.Get(NewTransport(link, nil))(t)
+		t.Cleanup(func() { ends[i].Close() })
+	}
+	return ends
 }
 
 // connectTransports dials from a to a listener on b.

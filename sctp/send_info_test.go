@@ -13,7 +13,6 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
-	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/simnet"
@@ -111,16 +110,8 @@ func TestSendPrimitive(t *testing.T) {
 // go together, with the last at once, else after a moment.
 func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net, ends := simlink.New(1), [2]*Transport{}
-		at := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
-		net.Connect(at[0], at[1], simnet.Params{Delay: 100 * time.Microsecond, MTU: 1500})
-		for i := range ends {
-			ends[i] = must.Get(NewTransport(net.Link(at[i]), nil))(t)
-			defer ends[i].Close()
-		}
-		l := must.Get(ends[1].Listen(7, nil))(t)
-		c := must.Get(ends[0].Dial(t.Context(), netip.AddrPortFrom(at[1], 7), &Config{NoDelay: true}))(t)
-		s := must.Get(l.Accept(t.Context()))(t)
+		ends := overRoad(t, simnet.Params{Delay: 100 * time.Microsecond, MTU: 1500}, nil)
+		c, s := connectTransports(t, ends[0], ends[1], &Config{NoDelay: true}, nil)
 		b := make([]byte, 100)
 		read := func(c *Conn) {
 			_, _, err := c.ReadMsg(b)

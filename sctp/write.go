@@ -75,9 +75,7 @@ func (s *messageSource) Idle() bool { return true }
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.send.freeMessage(token)
-	if s.send.firstWriter != nil && (s.send.isByStream() || (*Conn)(s).firstWriterFits()) {
-		s.afterUnlock.tasks |= taskWakeWriters
-	}
+	(*Conn)(s).noteRoom()
 }
 
 // resizeSendBuffer makes the send buffer as large as the association's, which grows. While memory
@@ -158,14 +156,15 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 			c.afterUnlock.tasks |= taskWakeWriters // it was woken in place of the first
 		}
 		isLoose := c.send.isByStream() || info.Abandon != AbandonNever
-		if size := c.ringSizeFor(len(p)); isTurn && !isLoose && size > 0 {
-			if size != len(room.octets) {
+		if isTurn && !isLoose {
+			if size := c.ringSizeFor(len(p)); size > 0 && size != len(room.octets) {
 				c.unlock()
 				room = newRing(size)
 				continue
+			} else if size > 0 {
+				c.send.buffer.switchRing(room)
+				room = ring{}
 			}
-			c.send.buffer.switchRing(room)
-			room = ring{}
 		}
 		if isTurn {
 			c.expectAnswers(now)
@@ -178,9 +177,7 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 				if turn != nil {
 					c.send.unqueueWriter(turn)
 				}
-				if c.send.firstWriter != nil && (c.send.isByStream() || c.firstWriterFits()) {
-					c.afterUnlock.tasks |= taskWakeWriters // the next that waits
-				}
+				c.noteRoom() // for the next that waits
 				if len(p) <= shortWorkOctets {
 					c.unlockAt(now)
 				} else {

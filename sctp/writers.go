@@ -101,6 +101,13 @@ func (c *Conn) firstWriterFits() bool {
 	return c.send.isByStream() || c.sendBufferHasRoom() && c.send.buffer.hasRoomFor(w.octets)
 }
 
+// noteRoom wakes calls that wait, if there may be room for one of them. Owner only.
+func (c *Conn) noteRoom() {
+	if c.send.firstWriter != nil && (c.send.isByStream() || c.firstWriterFits()) {
+		c.afterUnlock.tasks |= taskWakeWriters
+	}
+}
+
 // hasSentEnough says whether less than Config.MaxUnsent has not been sent. Owner only.
 func (c *Conn) hasSentEnough() bool {
 	return c.origin.maxUnsent == 0 || c.core.Unsent() < int(c.origin.maxUnsent)

@@ -177,9 +177,8 @@ func measureBeside(ctx context.Context, stack string, c *simulated.Cell, seed ui
 	if err = errors.Join(err, r.Stop()); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", stack, c, err)
 	}
-	if late := r.Late.Quantile(0.99); late > lateLimit(c.RTT) {
-		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late",
-			late.Round(time.Microsecond))
+	if err := checkRelay(r, c.RTT); err != nil {
+		return nil, err
 	}
 	if len(rep.OneWay) == 0 {
 		return nil, fmt.Errorf("%s, %s: no short message has come", stack, c)

@@ -57,6 +57,15 @@ func (o *outcome) checkInTime(rtt, alone time.Duration) error {
 	return nil
 }
 
+// checkRelay says whether a relay that has stopped was in time: of a hundred packets, 99.
+func checkRelay(r *relay.Relay, rtt time.Duration) error {
+	if late := r.Late.Quantile(0.99); late > lateLimit(rtt) {
+		return fmt.Errorf("the relay was late: one of a hundred packets left more than %v late",
+			late.Round(time.Microsecond))
+	}
+	return nil
+}
+
 // process is one end. It ends when its standard input does, and so with this program.
 type process struct {
 	cmd    *exec.Cmd

@@ -70,9 +70,8 @@ func runShared(ctx context.Context, stacks []string, c *simulated.Cell, seed uin
 	for i := range stacks {
 		s.Waited.Merge(&r.Counts[relay.Down][1+i].Waited)
 	}
-	if late := r.Late.Quantile(0.99); late > lateLimit(c.RTT) {
-		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late",
-			late.Round(time.Microsecond))
+	if err := checkRelay(r, c.RTT); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -258,27 +258,34 @@ func (pionStack) newConfig(own, peer netip.Addr) (cfg pion.Config, err error) {
 		MTU: pionMTU, MaxMessageSize: longestAnswer}, err
 }
 
-func (s pionStack) listen(flow int) (func() (conn, error), error) {
+// listenAssoc and dialAssoc make an association of either end.
+func (s pionStack) listenAssoc(flow int) (func() (*pion.Association, error), error) {
 	cfg, err := s.newConfig(relay.Server(flow), relay.Client(flow))
+	return func() (*pion.Association, error) { return pion.ServerWithOptions(cfg) }, err
+}
+
+func (s pionStack) dialAssoc(flow int) (*pion.Association, error) {
+	cfg, err := s.newConfig(relay.Client(flow), relay.Server(flow))
 	if err != nil {
 		return nil, err
 	}
+	return pion.ClientWithOptions(cfg)
+}
+
+func (s pionStack) listen(flow int) (func() (conn, error), error) {
+	accept, err := s.listenAssoc(flow)
 	return func() (conn, error) {
-		a, err := pion.ServerWithOptions(cfg)
+		a, err := accept()
 		if err != nil {
 			return nil, err
 		}
 		st, err := a.AcceptStream()
 		return pionConn{st}, err
-	}, nil
+	}, err
 }
 
 func (s pionStack) dial(flow int) (conn, error) {
-	cfg, err := s.newConfig(relay.Client(flow), relay.Server(flow))
-	if err != nil {
-		return nil, err
-	}
-	a, err := pion.ClientWithOptions(cfg)
+	a, err := s.dialAssoc(flow)
 	if err != nil {
 		return nil, err
 	}
@@ -335,25 +342,18 @@ func (p *pionStreams) readStream(id int) {
 }
 
 func (s pionStack) listenStreams(flow int) (func() (streamsConn, error), error) {
-	cfg, err := s.newConfig(relay.Server(flow), relay.Client(flow))
-	if err != nil {
-		return nil, err
-	}
+	accept, err := s.listenAssoc(flow)
 	return func() (streamsConn, error) {
-		a, err := pion.ServerWithOptions(cfg)
+		a, err := accept()
 		if err != nil {
 			return nil, err
 		}
 		return newPionStreams(a.AcceptStream)
-	}, nil
+	}, err
 }
 
 func (s pionStack) dialStreams(flow int) (streamsConn, error) {
-	cfg, err := s.newConfig(relay.Client(flow), relay.Server(flow))
-	if err != nil {
-		return nil, err
-	}
-	a, err := pion.ClientWithOptions(cfg)
+	a, err := s.dialAssoc(flow)
 	if err != nil {
 		return nil, err
 	}

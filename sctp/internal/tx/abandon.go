@@ -284,10 +284,10 @@ type roomCandidate struct {
 // free in the send buffer. The highest limit goes first, of one limit the oldest. If all of them
 // are not enough it abandons none.
 func (s *Sender) MakeRoom(now rawio.Time, octets int, limit uint32) bool {
-	if s.HasRoom(octets) {
+	short := octets - s.freeRoom()
+	if short <= 0 {
 		return true
 	}
-	short := octets - s.freeRoom()
 	if s.partial() == nil || s.partial().forRoom == 0 {
 		return false
 	}

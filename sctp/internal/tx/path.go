@@ -291,7 +291,8 @@ func (p *Path) minRTTBelow(d time.Duration) bool {
 func (p *Path) IsFar() bool { return p.rttEst.srtt > 0 && !p.minRTTBelow(nearRTT) }
 
 // FarTrip returns the shortest recent round trip of a far path, 0 of another. Before the first
-// measurement it is what the set-up has proved: who only receives may measure nothing for long.
+// measurement it is what the set-up has proved: an end that only receives may measure nothing for
+// long.
 func (p *Path) FarTrip() time.Duration {
 	trip := p.MinRTT()
 	if p.rttEst.srtt == 0 {
