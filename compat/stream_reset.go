@@ -58,31 +58,10 @@ func (o *socketOptions) setStreamResets(r streamResetOptions) {
 	o.streamResets, o.cfg.StreamReset = r, r.toConfig()
 }
 
-// getReconfigSupported says of an association whether both sides have offered it.
-func getReconfigSupported(s *Socket, _ []byte, f *structWriter) error {
-	s.mu.Lock()
-	c, is := s.conn, s.opts.streamResets.supported
-	s.mu.Unlock()
-	if c != nil {
-		is = c.Extensions().Has(sctp.StreamReconfiguration)
-	}
-	f.appendUint32(0)
-	f.appendUint32(boolInt(is))
-	return nil
-}
-
 func setReconfigSupported(s *Socket, b []byte) error {
 	r := s.opts.streamResets
 	r.supported = nativeOrder.Uint32(b[4:]) != 0
 	s.opts.setStreamResets(r)
-	return nil
-}
-
-func getEnableStreamReset(s *Socket, _ []byte, f *structWriter) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.appendUint32(0)
-	f.appendUint32(int(s.opts.streamResets.enabled))
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // These are the structures of RFC 6458, as Linux lays them out. Those with more than one user have
-// a type. The rest is in options.go.
+// a type. The rest is in options.go and *_options.go.
 
 // SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). PPID is in network byte order as it lies in
 // memory.

@@ -46,8 +46,8 @@ func (c *Conn) maySend() bool {
 	return fullOperation.has(c.state) && !c.fenced && c.ds != nil && c.ds.Pending()
 }
 
-// NextLen returns about how many octets Next has to give at least: those that were given out and
-// not written, or else those of the message that goes on.
+// NextLen returns about how many octets Next has to give at least. They are those that were given
+// out and not written, or else those of the message that goes on.
 func (c *Conn) NextLen() (n int) {
 	switch {
 	case len(c.rest) > 0 && c.control == nil:
@@ -159,9 +159,6 @@ func (c *Conn) CopyOut(buf []byte) []byte {
 	c.copied = true
 	return buf
 }
-
-// IsDetaching reports whether Detach waits for the owner to stop writing.
-func (c *Conn) IsDetaching() bool { return c.inFlight && c.detaching }
 
 // refersTo reports whether what is to be written has memory of the user inside within (nil: any).
 func (c *Conn) refersTo(within []byte) bool {

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/quota"
@@ -143,18 +142,14 @@ func (d *Device) rouse() {
 // journal writes a line about a rare event to the Logger of the transport. The caller holds no
 // connection lock.
 func (d *Device) journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
-	switch {
+	switch logger := d.cfg.Transport.Logger; {
 	case d.sctp != nil:
 		d.sctp.Upper().Journal(level, remote, msg, attrs...)
-	case d.cfg.Transport.Logger != nil:
-		left, ok := d.logLimiter.Allow(time.Now(), remote.Addr())
-		if !ok {
-			return
-		}
+	case logger != nil:
 		if remote.IsValid() {
-			attrs = append(attrs, slog.String("remote", remote.String()))
+			attrs = append([]slog.Attr{slog.Any("remote", remote)}, attrs...)
 		}
-		d.cfg.Transport.Logger.LogAttrs(context.Background(), level, quota.WithLeftOut(msg, left), attrs...)
+		d.logLimiter.Log(logger, level, remote.Addr(), msg, attrs...)
 	}
 }
 

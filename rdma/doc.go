@@ -32,12 +32,13 @@
 // adapters that speak it, Linux's siw, and this package. A Device without a link knows TCP alone:
 //
 //	dev, err := rdma.NewDevice(nil, nil)
-//	l, err := dev.ListenOn("tcp", ":5043")     reply, err := qp.Dial(ctx, "tcp", "host:5043", private)
+//	l, err := dev.ListenOn("tcp", ":5043")   reply, err := qp.Dial(ctx, "tcp", "host:5043", private)
 //
 // One Device serves both, with one table of STags. [QP.ConnectOver] and [Device.RequestOver] take a
 // connection that the program has, such as one of TLS. Differences:
 //
-//   - A QP has a connection of its own. Each costs two goroutines, and 4 KiB to 256 KiB to read into.
+//   - A QP has a connection of its own. Each costs two goroutines, and 4 KiB to 256 KiB to read
+//     into.
 //   - One path, and no placement out of order: TCP keeps back what follows a loss.
 //   - The side that connects sends first (RFC 5044 section 7.1.2). Unless TCPConfig.Plain is set,
 //     Connect negotiates (RFC 6581), and sends an empty message, so that both may send at once.
@@ -56,7 +57,7 @@
 //	any, by an error       the peer may have some of it the peer may have some of it
 //
 // A connection may still be lost behind a good completion. A program that must know that a Write
-// is in place posts a Read behind it, of no octets if it likes: the answer comes behind what was
+// is in place posts a Read behind it, of no octets if it likes. The answer comes behind what was
 // before. So does an answer of the peer's program. Disconnect waits in either case until the peer
 // has ended too, and returns an error otherwise.
 //

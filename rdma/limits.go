@@ -19,8 +19,8 @@ type Limits struct {
 	MaxRegions int // registered regions and windows of one PD; default 1 << 20
 	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
 	// MaxRequests is how many requests, of all associations, wait for Listener.Accept. Half of them
-	// may be from one address, of IPv6 one /64. More are ended. As many TCP connections may be there
-	// that have not asked for anything yet, for each Listener. Default 1024.
+	// may be from one address, of IPv6 one /64. More are ended. As many TCP connections may be
+	// there that have not asked for anything yet, for each Listener. Default 1024.
 	MaxRequests int
 	// MaxEarly is how many octets of segments that come before Accept are kept for one session, and
 	// sixteen times that for an association. A session with more is ended. Default 65536.

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
 // ErrNoLink: the Device has no link for SCTP.
@@ -98,29 +100,12 @@ func (q *QP) Dial(ctx context.Context, network, address string, private []byte) 
 		if isTCP {
 			return q.dev.tcp.connect(ctx, q, network, address, private)
 		}
-		remote, err := resolveAddrPort(ctx, address)
+		remotes, err := hostaddr.Resolve(ctx, "ip", address)
 		if err != nil {
 			return err
 		}
-		return q.dev.sctp.connect(ctx, q, remote, private)
+		return q.dev.sctp.connect(ctx, q, remotes[0], private)
 	})
-}
-
-// resolveAddrPort looks an address up.
-func resolveAddrPort(ctx context.Context, address string) (a netip.AddrPort, err error) {
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return a, err
-	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
-	if err != nil {
-		return a, err
-	}
-	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return a, err
-	}
-	return netip.AddrPortFrom(list[0].Unmap(), uint16(port)), nil
 }
 
 // dial reserves the QP, has it bound to a session by connect, and waits for the peer's answer.

@@ -58,9 +58,9 @@ type Config struct {
 	NoImmediate bool
 
 	// IdleTimeout ends, with ErrIdle, a QP on which nothing was sent or received for so long, and
-	// an association that had no session. Over TCP it ends a peer that does not read, too. A peer then cannot hold resources for nothing (RFC 5042
-	// section 6.4.2). A program that has nothing to say keeps its session by a Write of no octets
-	// now and then. Default 0: never.
+	// an association that had no session. Over TCP it ends a peer that does not read, too. A peer
+	// then cannot hold resources for nothing (RFC 5042 section 6.4.2). A program that has nothing
+	// to say keeps its session by a Write of no octets now and then. Default 0: never.
 	IdleTimeout time.Duration
 
 	// Rand is the source of STags. Default crypto/rand.

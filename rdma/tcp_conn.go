@@ -1,7 +1,6 @@
 package rdma
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -15,9 +14,9 @@ import (
 )
 
 // tcpConn is one TCP connection of a Device, with MPA on it and the session of one QP. One
-// goroutine reads it. What is to be written is written by whoever gives the lock up, as long as it
-// is little and TCP has room, else by a second goroutine. So neither waits for the other, and two
-// ends that answer each other's Reads never block.
+// goroutine reads it. Whatever goroutine gives the lock up writes what is to be written, as long as
+// it is little and TCP has room. Otherwise a second goroutine does. So neither waits for the other,
+// and two ends that answer each other's Reads never block.
 type tcpConn struct {
 	peer
 	nc     net.Conn
@@ -93,7 +92,7 @@ func addrPortOf(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// flushLater needs nothing: the lock is held, and who gives it up does it.
+// flushLater needs nothing: the lock is held, and the goroutine that gives it up does it.
 func (t *tcpConn) flushLater() {}
 
 func (t *tcpConn) breakOff(err *rdmap.InternalError) { t.core.Break(err) }
@@ -270,7 +269,7 @@ func (t *tcpConn) armDeadline() {
 	t.armed = at
 	when := time.Time{}
 	if at != rawio.Never {
-		when = clockStart.Add(time.Duration(cmp.Or(at, 1)))
+		when = clockStart.Add(time.Duration(at))
 	}
 	t.nc.SetReadDeadline(when)
 }

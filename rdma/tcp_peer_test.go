@@ -148,7 +148,8 @@ func TestEndsOfConnections(t *testing.T) {
 		end  func(r *rawPeer)
 		want func(err error) bool
 	}{
-		{"reset", func(r *rawPeer) { r.nc.(*net.TCPConn).SetLinger(0); r.nc.Close() }, func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }},
+		{"reset", func(r *rawPeer) { r.nc.(*net.TCPConn).SetLinger(0); r.nc.Close() },
+			func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }},
 		{"a FIN in an FPDU", func(r *rawPeer) {
 			r.nc.Write(r.fpdu(rdmap.QueueSend, rdmap.OpSend, []byte("good"))[:9])
 			r.nc.Close()
@@ -167,7 +168,8 @@ func TestEndsOfConnections(t *testing.T) {
 	}
 }
 
-// untilTCPIsFull polls completions until a goroutine waits for TCP, and returns how many there were.
+// untilTCPIsFull polls completions until a goroutine waits for TCP, and returns how many there
+// were.
 func (s *side) untilTCPIsFull() (polled int) {
 	c := s.qp.peer.Load().conn.(*tcpConn)
 	var before uint64

@@ -76,9 +76,8 @@ func TestRejectionOverTCP(t *testing.T) {
 		return r.Reject([]byte("no"))
 	})
 	var rejected *llp.RejectedError
-	check.That(t, errors.As(err, &rejected) && string(rejected.Private) == "no" && errors.Is(err,
-		syscall.ECONNREFUSED), "%v",
-		err)
+	check.That(t, errors.As(err, &rejected) && string(rejected.Private) == "no" &&
+		errors.Is(err, syscall.ECONNREFUSED), "%v", err)
 	must.OK(t, x.a.Wait(ctx(t)))
 	must.OK(t, x.b.Wait(ctx(t)))
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)

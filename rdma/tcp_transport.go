@@ -44,8 +44,8 @@ func (t *tcpTransport) connect(ctx context.Context, q *QP, network, address stri
 	return err
 }
 
-// connectOver asks the peer at the other end of nc for a session, and binds q to it. keeps says
-// that nc is the program's again if the peer rejects.
+// connectOver asks the peer at the other end of nc for a session, and binds q to it. If keeps, nc
+// is the program's again when the peer rejects.
 func (t *tcpTransport) connectOver(q *QP, nc net.Conn, keeps bool, private []byte) (*tcpConn, error) {
 	c := newTCPConn(t.dev, nc, nil)
 	c.keeps = keeps

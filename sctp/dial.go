@@ -213,29 +213,17 @@ func resolveAddrs(ctx context.Context, network, address string) ([]netip.AddrPor
 	if !ok {
 		return nil, net.UnknownNetworkError(network)
 	}
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
-	if err != nil {
-		return nil, err
-	}
-	if host == "" {
-		host = "localhost"
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, family, host)
+	addrs, err := hostaddr.Resolve(ctx, family, address)
 	if err != nil {
 		return nil, err
 	}
 	var by [2][]netip.AddrPort // of the family of the first, of the other
 	for _, a := range addrs {
-		a = a.Unmap()
 		i := 0
-		if a.Is4() != addrs[0].Unmap().Is4() {
+		if a.Addr().Is4() != addrs[0].Addr().Is4() {
 			i = 1
 		}
-		by[i] = append(by[i], netip.AddrPortFrom(a, uint16(port)))
+		by[i] = append(by[i], a)
 	}
 	var list []netip.AddrPort
 	for i := range max(len(by[0]), len(by[1])) {

@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -75,17 +74,9 @@ func newEventLog(log *slog.Logger) *eventLog {
 // writeLine writes a line, unless there were too many recently. It is about the peer at who, or
 // about the program itself if who is not valid.
 func (j *eventLog) writeLine(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
-	if j == nil || !j.logger.Enabled(context.Background(), level) {
-		return
+	if j != nil {
+		j.lineLimiter.Log(j.logger, level, who, msg, attrs...)
 	}
-	left, ok := j.lineLimiter.Allow(time.Now(), who)
-	if !ok {
-		return
-	}
-	if left > 0 {
-		attrs = append(attrs, slog.Int("suppressed", left))
-	}
-	j.logger.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
 // logLimit notes that a limit was reached, total times by now.

@@ -78,7 +78,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) (w *perftestFlags, check func() er
 	fs.StringVar(&o.sweepDir, "sweep", "",
 		"measure in this process how the cost of a packet grows with message size, QPs, associations and "+
 			"regions, and write plots into this `directory`")
-	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "`port` of SCTP, or of TCP; --self takes a free one unless it is given")
+	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p",
+		"`port` of SCTP, or of TCP; --self takes a free one unless it is given")
 	fs.Var(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout",
 		"`seconds` to wait for the server to answer")
 	w.addFlags(fs, o)

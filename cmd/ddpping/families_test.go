@@ -18,9 +18,9 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// A server of either family is pinged, and one that tells of addresses of both: for longer than it
-// takes until a HEARTBEAT is due, and none goes where the client has no address that the server
-// knows.
+// A server of either family is pinged, and one that tells of addresses of both. It goes on for
+// longer than it takes until a HEARTBEAT is due. None goes where the client has no address that the
+// server knows.
 func TestServersOfEachFamilyArePinged(t *testing.T) {
 	for _, fam := range mempair.Families() {
 		t.Run(fam.Name, func(t *testing.T) {

@@ -148,7 +148,8 @@ func parseArgs(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	o.metrics.Add(fs)
 	o.link.Add(fs)
-	const about = "Usage: ddpping [flags] HOST | -l | --self | --stat ADDRESS\n\nPings by placing data into the memory of another host over SCTP, or TCP."
+	const about = "Usage: ddpping [flags] HOST | -l | --self | --stat ADDRESS\n\n" +
+		"Pings by placing data into the memory of another host over SCTP, or TCP."
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}

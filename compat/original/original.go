@@ -76,27 +76,15 @@ func load(t *testing.T, dir, path, system string) map[string]string {
 	ctx := build.Default
 	ctx.GOOS, ctx.GOARCH, _ = strings.Cut(system, "/")
 	ctx.CgoEnabled = false
-	p, err := ctx.ImportDir(dir, 0)
+	pkg, err := imports.check(&ctx, dir, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fset := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range p.GoFiles {
-		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, f)
-	}
-	conf := types.Config{Importer: imports, IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", ctx.GOARCH),
-		Error: func(error) {}} // what is missing shows in the comparison; names of other modules are missing
-	pkg, _ := conf.Check(path, fset, files, nil)
 	return face(pkg)
 }
 
-// others imports the standard library, and of other modules what the package in the current directory
-// requires itself: signatures have no names but those.
+// others imports the standard library, and of other modules what the package in the current
+// directory requires itself: signatures have no names but those.
 type others struct{ imported map[string]*types.Package }
 
 func (o others) Import(path string) (*types.Package, error) {
@@ -108,7 +96,7 @@ func (o others) Import(path string) (*types.Package, error) {
 	}
 	var p *types.Package
 	if dir, err := exec.Command("go", "list", "-find", "-f", "{{.Dir}}", path).Output(); err == nil {
-		p = o.check(strings.TrimSpace(string(dir)), path)
+		p, _ = o.check(&build.Default, strings.TrimSpace(string(dir)), path)
 	}
 	if p == nil {
 		p = types.NewPackage(path, filepath.Base(path))
@@ -118,24 +106,25 @@ func (o others) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-// check returns the package in a folder, without the bodies of its functions, nil if there is none.
-func (o others) check(dir, path string) *types.Package {
-	b, err := build.ImportDir(dir, 0)
+// check returns the package in a folder as a system has it, without the bodies of its functions.
+func (o others) check(ctx *build.Context, dir, path string) (*types.Package, error) {
+	b, err := ctx.ImportDir(dir, 0)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range b.GoFiles {
 		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return nil
+			return nil, err
 		}
 		files = append(files, f)
 	}
-	conf := types.Config{Importer: o, IgnoreFuncBodies: true, Error: func(error) {}}
+	conf := types.Config{Importer: o, IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", ctx.GOARCH),
+		Error: func(error) {}} // what is missing shows in the comparison; names of other modules are missing
 	p, _ := conf.Check(path, fset, files, nil)
-	return p
+	return p, nil
 }
 
 func face(p *types.Package) map[string]string {

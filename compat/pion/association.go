@@ -46,8 +46,8 @@ func ClientWithOptions(opts ...ClientOption) (*Association, error) {
 	return ClientContext(context.Background(), opts...)
 }
 
-// ClientContext is ClientWithOptions. When ctx ends first, the connection is closed in the background
-// and the error is that of ctx. If ctx has ended before, the connection stays open.
+// ClientContext is ClientWithOptions. When ctx ends first, the connection is closed in the
+// background and the error is that of ctx. If ctx has ended before, the connection stays open.
 func ClientContext(ctx context.Context, opts ...ClientOption) (*Association, error) {
 	s, err := settingsOf(opts, ClientOption.setForClient)
 	if err != nil {
@@ -235,8 +235,8 @@ func (a *Association) OpenStream(streamIdentifier uint16, defaultPayloadType Pay
 	return s, nil
 }
 
-// AcceptStream returns the next stream that the peer has begun to use. It fails with io.EOF when the
-// association has ended.
+// AcceptStream returns the next stream that the peer has begun to use. It fails with io.EOF when
+// the association has ended.
 func (a *Association) AcceptStream() (*Stream, error) {
 	a.mu.Lock()
 	s := a.first

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pion/logging"
+	"github.com/rddp-go/rddp/rawio/netconn"
 	stack "github.com/rddp-go/rddp/sctp"
 )
 
@@ -32,7 +33,7 @@ type Config struct {
 }
 
 const (
-	defaultMTU            = 1191
+	defaultMTU            = netconn.DefaultMTU
 	defaultMaxMessageSize = 65536
 	minMTU                = 32 // octets: of the shortest packet with DATA
 )
@@ -144,8 +145,8 @@ func WithNetConn(conn net.Conn) AssociationOption {
 	})
 }
 
-// WithBlockWrite sets whether writes wait for the send buffer. By default they do not, and the buffer
-// has no bound.
+// WithBlockWrite sets whether writes wait for the send buffer. By default they do not, and the
+// buffer has no bound.
 func WithBlockWrite(b bool) AssociationOption {
 	return option(func(s *settings) error { s.BlockWrite = b; return nil })
 }
@@ -166,8 +167,8 @@ func WithMTU(size uint32) AssociationOption {
 	})
 }
 
-// WithMaxReceiveBufferSize sets the receive window, in octets. By default it grows with what the path
-// needs, from 1 MiB on.
+// WithMaxReceiveBufferSize sets the receive window, in octets. By default it grows with what the
+// path needs, from 1 MiB on.
 func WithMaxReceiveBufferSize(size uint32) AssociationOption {
 	return option(func(s *settings) error {
 		s.MaxReceiveBufferSize = size

@@ -36,8 +36,8 @@ func WithEnableInterleaving(b bool) AssociationOption {
 	return option(func(s *settings) error { s.noInterleaving = !b; return nil })
 }
 
-// WithInterleavingOptions chooses how messages are interleaved. The default is weighted fair queueing
-// with equal weights.
+// WithInterleavingOptions chooses how messages are interleaved. The default is weighted fair
+// queueing with equal weights.
 func WithInterleavingOptions(opts ...AssociationInterleavingOption) AssociationOption {
 	return option(func(s *settings) error {
 		i := interleavingSettings{s.scheduling}
@@ -59,7 +59,8 @@ func WithInterleavingRoundRobinScheduler() AssociationInterleavingOption {
 }
 
 // WithInterleavingStreamSchedulerFactory has a scheduler of the program choose.
-func WithInterleavingStreamSchedulerFactory(newScheduler InterleavingStreamSchedulerFactory) AssociationInterleavingOption {
+func WithInterleavingStreamSchedulerFactory(
+	newScheduler InterleavingStreamSchedulerFactory) AssociationInterleavingOption {
 	return func(i *interleavingSettings) error {
 		if i.custom = newScheduler; newScheduler == nil {
 			return errNoSchedule
@@ -79,13 +80,10 @@ func WithInterleavingWeightedFairQueueingWeight(streamID uint16, weight uint16) 
 		if weight == 0 {
 			return errWeight
 		}
-		weights := map[uint16]uint16{streamID: weight}
-		for id, w := range i.weights {
-			if id != streamID {
-				weights[id] = w
-			}
+		if i.weights == nil {
+			i.weights = make(map[uint16]uint16)
 		}
-		i.weights, i.roundRobin, i.custom = weights, false, nil
+		i.weights[streamID], i.roundRobin, i.custom = weight, false, nil
 		return nil
 	}
 }

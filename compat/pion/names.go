@@ -2,8 +2,9 @@ package sctp
 
 import "errors"
 
-// Errors of the original's parsers, by name. This stack has parsers of its own, which drop and count
-// what is malformed: none of these occurs. They are there for programs that compare with them.
+// Errors of the original's parsers, by name. This stack has parsers of its own, which drop and
+// count what is malformed: none of these occurs. They are there for programs that compare with
+// them.
 var (
 	ErrSilentlyDiscard                      = errors.New("silently discard")
 	ErrInitNotStoredToSend                  = errors.New("init not stored to send")

@@ -20,8 +20,8 @@ type reliability struct {
 	value     uint32
 }
 
-// SetReliabilityParams sets whether messages may overtake each other, and when they are given up: of
-// those written from now on. Messages of WebRTC's channel establishment are always ordered and
+// SetReliabilityParams sets whether messages may overtake each other, and when they are given up:
+// of those written from now on. Messages of WebRTC's channel establishment are always ordered and
 // reliable.
 func (s *Stream) SetReliabilityParams(unordered bool, relType byte, relVal uint32) {
 	s.reliability.Store(&reliability{unordered, relType, relVal})

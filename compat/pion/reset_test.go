@@ -148,8 +148,8 @@ func testCloseBehindLosses(t *testing.T) {
 	want(t, "state", a.State(), sctp.StreamStateClosed)
 }
 
-// A message that the receive window does not hold comes in pieces, and is read as one: also by a
-// buffer that is too short at first, and after deadlines.
+// A message that the receive window does not hold comes in pieces, and is read as one. So it is by
+// a buffer that is too short at first, and after deadlines.
 func TestMessageLongerThanTheWindow(t *testing.T) { inBubble(testMessageLongerThanTheWindow)(t) }
 
 func testMessageLongerThanTheWindow(t *testing.T) {

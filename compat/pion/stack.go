@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"net"
@@ -42,8 +41,7 @@ func (c *recordedConn) Write(p []byte) (int, error) {
 }
 
 func linkConfig(s *settings) *netconn.Config {
-	cfg := &netconn.Config{MTU: max(int(s.MTU), netconn.MinMTU)}
-	cfg.MTU = min(cfg.MTU, rawio.MaxMTU-20)
+	cfg := &netconn.Config{MTU: min(max(int(s.MTU), netconn.MinMTU), rawio.MaxMTU-20)}
 	if s.EnableZeroChecksum {
 		cfg.ErrorDetection = rawio.DTLSErrorDetection
 	}
@@ -62,7 +60,8 @@ const neverGivesUp = math.MaxInt32
 // maxEvents is how many streams may have little buffered before the program has heard of the first.
 const maxEvents = 1 << 16
 
-// longestMessage is the longest message that is taken, in octets, if the receive window is no longer.
+// longestMessage is the longest message that is taken, in octets, if the receive window is no
+// longer.
 const longestMessage = 16 << 20
 
 // stackConfig is what the stack is to do.
@@ -81,7 +80,7 @@ func stackConfig(s *settings) *stack.Config {
 	cfg.MaxMessage = max(longestMessage, cfg.RecvBuffer)
 	cfg.SendBuffer = unbounded
 	if s.BlockWrite {
-		cfg.MaxUnsent = unsentPackets * cmp.Or(int(s.MTU), netconn.DefaultMTU)
+		cfg.MaxUnsent = unsentPackets * int(s.MTU)
 	}
 	if s.RTOMax > 0 {
 		cfg.RTOMax = time.Duration(s.RTOMax * float64(time.Millisecond))
@@ -106,11 +105,12 @@ func (a *Association) endOf(err error) error {
 	return err
 }
 
-// peerAbort is an ABORT of the peer. It matches ErrChunk, and ErrUserInitiatedAbort if its program has
-// caused it.
+// peerAbort is an ABORT of the peer. It matches ErrChunk, and ErrUserInitiatedAbort if its program
+// has caused it.
 type peerAbort struct{ *stack.AbortError }
 
-// causeUserInitiatedAbort is the error cause of an abort by the program (RFC 9260 section 3.3.10.12).
+// causeUserInitiatedAbort is the error cause of an abort by the program (RFC 9260 section
+// 3.3.10.12).
 const causeUserInitiatedAbort = 12
 
 // Is says what the error matches.

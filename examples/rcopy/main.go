@@ -115,7 +115,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	fs := cli.NewFlags("rcopy")
 	o.flags(fs)
-	const about = "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP, or TCP."
+	const about = "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\n" +
+		"Copies a file to another host by RDMA Write over SCTP, or TCP."
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ type DeviceWatcher interface {
 	Device(name string, d *rdma.Device, l rawio.Link)
 }
 
-// Device opens the link of one end and a device over it, or a device without one for TCP, and
+// Device opens the link of one end and a device over it, or for TCP a device without a link. It
 // passes the device to w. cfg and w may be nil.
 func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w DeviceWatcher) (*rdma.Device, error) {
 	name := "client"

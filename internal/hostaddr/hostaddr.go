@@ -2,6 +2,7 @@
 package hostaddr
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -32,6 +33,48 @@ func IsLocal(a netip.Addr) (bool, error) {
 	}
 	list, err := LocalAddrs()
 	return slices.Contains(list, a), err
+}
+
+// InterfaceMTU returns the MTU of the interface with an address, 0 if there is none.
+func InterfaceMTU(own netip.Addr) int {
+	all, err := net.Interfaces()
+	if err != nil {
+		return 0
+	}
+	for _, i := range all {
+		list, _ := i.Addrs()
+		for _, a := range list {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(own.WithZone("").AsSlice()) {
+				return i.MTU
+			}
+		}
+	}
+	return 0
+}
+
+// Resolve looks up an address, "host:port". family is "ip", "ip4" or "ip6". Without a host it is
+// localhost. The addresses are those of one host, at least one.
+func Resolve(ctx context.Context, family, address string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, family, host)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]netip.AddrPort, len(addrs))
+	for i, a := range addrs {
+		list[i] = netip.AddrPortFrom(a.Unmap(), uint16(port))
+	}
+	return list, nil
 }
 
 // TunAddrs returns the stack's addresses over a tun link. The environment variable RDDP_TUN has

@@ -7,8 +7,10 @@
 package quota
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
@@ -110,6 +112,22 @@ func (l *LogLimiter) Allow(now time.Time, who netip.Addr) (left int, ok bool) {
 	}
 	left, l.leftOut = l.leftOut, 0
 	return left, true
+}
+
+// Log writes a line about the peer at who, or about the program itself if who is not valid. It
+// leaves the line out if there were too many recently.
+func (l *LogLimiter) Log(logger *slog.Logger, level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
+	if !logger.Enabled(context.Background(), level) {
+		return
+	}
+	left, ok := l.Allow(time.Now(), who)
+	if !ok {
+		return
+	}
+	if left > 0 {
+		attrs = append(attrs, slog.Int("suppressed", left))
+	}
+	logger.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
 // NewServerLimiter returns the limiter of what the servers of the tools write.

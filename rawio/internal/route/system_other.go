@@ -28,22 +28,8 @@ func (routeSource) lookupRoute(local, remote netip.Addr) (Path, bool) {
 	}
 	defer c.Close()
 	src := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-	ifs, err := net.Interfaces()
-	if err != nil {
-		return Path{}, false
-	}
-	for _, i := range ifs {
-		list, err := i.Addrs()
-		if err != nil {
-			continue
-		}
-		for _, a := range list {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(src.WithZone("").AsSlice()) {
-				return Path{Source: src, MTU: i.MTU}, true
-			}
-		}
-	}
-	return Path{}, false
+	mtu := hostaddr.InterfaceMTU(src)
+	return Path{Source: src, MTU: mtu}, mtu > 0
 }
 
 func (routeSource) unicastAddrs() []netip.Addr {

@@ -22,8 +22,8 @@ func (t *transfer) askIfDue(i int) {
 	}
 }
 
-// ask asks for one thing until the peer has answered. A peer that has a request of its own under way
-// is asked again.
+// ask asks for one thing until the peer has answered. A peer that has a request of its own under
+// way is asked again.
 func (t *transfer) ask(what string) {
 	ctx := context.Background() // the timeout ends the program
 	two := []uint16{t.streams - 1, 0}

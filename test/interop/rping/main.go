@@ -60,7 +60,8 @@ func main() {
 	fmt.Printf("result ok rounds=%d\n", n)
 }
 
-func run(ctx context.Context, listen, connect string, rounds, size int, settle time.Duration, cfg rdma.TCPConfig) (n int, err error) {
+func run(ctx context.Context, listen, connect string, rounds, size int, settle time.Duration,
+	cfg rdma.TCPConfig) (n int, err error) {
 	dev, err := rdma.NewDevice(nil, &rdma.Config{TCP: cfg})
 	if err != nil {
 		return 0, err
@@ -116,8 +117,8 @@ func newEnd(dev *rdma.Device, size int) (e *end, err error) {
 		return nil, err
 	}
 	// rping serves one Read at a time.
-	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 16, MaxRecv: 16, IRD: 1, ORD: 1,
-		Negotiate: true})
+	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 16, MaxRecv: 16,
+		IRD: 1, ORD: 1, Negotiate: true})
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +143,8 @@ func (e *end) send() error {
 	binary.BigEndian.PutUint64(ad, e.mr.Base())
 	binary.BigEndian.PutUint32(ad[8:], uint32(e.mr.STag()))
 	binary.BigEndian.PutUint32(ad[12:], uint32(e.size))
-	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Unsignaled, SGL: []rdma.SGE{e.mr.SGE(e.size, adLen)}})
+	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Unsignaled,
+		SGL: []rdma.SGE{e.mr.SGE(e.size, adLen)}})
 }
 
 // await waits for a completion of one kind. There is never another one.
