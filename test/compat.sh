@@ -16,6 +16,12 @@ tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 
+# requirements: what each module of this repository requires, which no run may change
+requirements() {
+	find . -name go.mod -o -name go.sum | sort | xargs sha256sum
+}
+requirements >"$tmp/requirements"
+
 fail() { echo "compat: $*" >&2; exit 1; }
 
 # module PATH@VERSION DIR: a copy of a module
@@ -183,8 +189,11 @@ originals() { # NAME MODULE@VERSION ARGS...
 originals ishidawataru github.com/ishidawataru/sctp@v0.0.0-20251114114122-19ddcbc6aae2
 originals free5gc github.com/free5gc/sctp@v1.1.0
 originals free5gc github.com/free5gc/sctp@v1.2.0 -test.skip '^TestBindErrorContext$' # which opens a socket of the kernel's SCTP by itself
+GOFLAGS=${GOFLAGS% -mod=mod} # what runs in this repository requires what it says
 for name in ishidawataru free5gc; do
 	(cd "$top/compat/$name" && $go test -count=1 .)
 done
-cd "$top" && GOFLAGS=${GOFLAGS% -mod=mod} test/compat/pion.sh "$@"
+cd "$top"
+test/compat/pion.sh "$@"
+requirements | diff "$tmp/requirements" - || fail "the run has changed what a module requires"
 echo "compat: all green"

@@ -95,7 +95,7 @@ func (o others) Import(path string) (*types.Package, error) {
 		return p, nil
 	}
 	var p *types.Package
-	if dir, err := exec.Command("go", "list", "-find", "-f", "{{.Dir}}", path).Output(); err == nil {
+	if dir, err := exec.Command("go", "list", "-mod=readonly", "-find", "-f", "{{.Dir}}", path).Output(); err == nil {
 		p, _ = o.check(&build.Default, strings.TrimSpace(string(dir)), path)
 	}
 	if p == nil {
