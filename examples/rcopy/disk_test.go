@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -104,15 +105,17 @@ func TestRefusedCopyIsToldOfTheShare(t *testing.T) {
 
 // A copy that moves hardly anything gives way where another has found too little space.
 func TestSlowCopyGivesWayForSpace(t *testing.T) {
-	b := newBench(t, "mem")
-	b.s.patience = 50 * time.Millisecond
-	b.s.disk.short = time.Now().Add(time.Hour)
-	c := b.newHostile(offer{100_000, "f"})
-	c.writeData([]byte("a"), 0)
-	v := c.readVerdict()
-	check.That(t, !v.stored && strings.Contains(v.text, "no place for others"), "verdict %+v", v)
-	c.e.close()
-	b.waitServerDone()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "mem")
+		b.s.patience = time.Second
+		b.s.disk.short = time.Now().Add(time.Hour)
+		c := b.newHostile(offer{100_000, "f"})
+		c.writeData([]byte("a"), 0)
+		v := c.readVerdict()
+		check.That(t, !v.stored && strings.Contains(v.text, "no place for others"), "verdict %+v", v)
+		c.e.close()
+		b.waitServerDone()
+	})
 }
 
 // The space of a real directory is that of its file system.

@@ -173,8 +173,7 @@ func (d *download) closeWindow() {
 
 // receive waits for the seal. Writes go into the file by themselves.
 func (d *download) receive(ctx context.Context) (s seal, err error) {
-	for {
-		left := d.in.left.Load()
+	for was := int64(d.size); ; was = d.in.left.Load() { // some may have come since Accept
 		wc, err := d.e.next(ctx, d.patience)
 		switch {
 		case err == nil && wc.Opcode == rdmap.WCRecv:
@@ -186,7 +185,7 @@ func (d *download) receive(ctx context.Context) (s seal, err error) {
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return s, err
 		}
-		if err := d.pace(left - d.in.left.Load()); err != nil {
+		if err := d.pace(was - d.in.left.Load()); err != nil {
 			return s, err
 		}
 	}
