@@ -102,8 +102,8 @@ func (a *Assoc) PathStats(i int) PathStats {
 	return PathStats{
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primaryPath(),
 		State: a.publicPathState(p), Suspected: p.Suspected(),
-		MTU: p.MTU() + a.cfg.overhead(p.Remote), MaxPacket: p.MTU() + a.cfg.sealOverhead(), SRTT: p.SRTT(), RTTVar: p.RTTVar(),
-		RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
+		MTU: p.MTU() + a.cfg.overhead(p.Remote), MaxPacket: p.MTU() + a.cfg.sealOverhead(),
+		SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
 		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataPackets, Heartbeat: p.heartbeat.interval,
 		DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel,
 		Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),

@@ -133,8 +133,9 @@ func New(cfg Config) *Endpoint {
 	}
 	return &Endpoint{
 		cfg: cfg,
-		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, BaseMTU: cfg.BaseMTU, Cookies: assoc.NewJar(cfg.Rand),
-			Features: cfg.Features, ErrorDetection: cfg.ErrorDetection, Own: cfg.Own, New: cfg.New},
+		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, BaseMTU: cfg.BaseMTU,
+			Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, ErrorDetection: cfg.ErrorDetection,
+			Own: cfg.Own, New: cfg.New},
 		tables: tables{listeners: make(map[uint16][]*assoc.Config), entries: make(map[*assoc.Assoc]*tableEntry),
 			portUses: make(map[uint16]int)},
 		setups: setups{answerRates: newAnswerRates(&cfg),

@@ -57,8 +57,8 @@ func (r *Reassembly) auditInterleaving(count func(*Message) error) error {
 			n += len(p.data)
 			if f--; p.fsn != f || p.owner != m || p.next == nil != (p == run.tailPiece) ||
 				p.prev == nil != (p == run.headPiece) {
-				errs = append(errs, fmt.Errorf("stream %d: fragment %d of MID %d is in the place of %d", m.Stream, p.fsn,
-					m.order, f))
+				errs = append(errs, fmt.Errorf("stream %d: fragment %d of MID %d is in the place of %d", m.Stream,
+					p.fsn, m.order, f))
 			}
 			if r.byLastTSN.baseTSN.Less(p.tsn) && (!x.index.tsns.Has(p.tsn) || *x.index.pieces.At(uint16(p.tsn)) != p) {
 				errs = append(errs, fmt.Errorf("TSN %d is not found", p.tsn))
@@ -89,8 +89,8 @@ func (r *Reassembly) auditInterleaving(count func(*Message) error) error {
 					errs = append(errs, count(run))
 					run.Size = 0
 					if run.order != streamOrder(run.headPiece.fsn) || run.order == streamOrder(m.nextFSN) {
-						errs = append(errs, fmt.Errorf("stream %d: MID %d has fragment %d in the wrong place", id, m.order,
-							run.order))
+						errs = append(errs, fmt.Errorf("stream %d: MID %d has fragment %d in the wrong place", id,
+							m.order, run.order))
 					}
 				})
 				errs = append(errs, m.fragments.audit(streamOrder(m.nextFSN)))
@@ -114,8 +114,8 @@ func (r *Reassembly) auditInterleaving(count func(*Message) error) error {
 		}
 	}
 	if open != x.numOpen || streams != x.numStreams || popped != x.numPopped || octets != x.waitOctets {
-		errs = append(errs, fmt.Errorf("%d messages of %d octets in assembly or waiting, %d streams, %d popped in part; "+
-			"counted are %d, %d, %d and %d", x.numOpen, x.waitOctets, x.numStreams, x.numPopped, open, octets, streams,
+		errs = append(errs, fmt.Errorf("%d messages of %d octets in assembly or waiting, %d streams, %d popped "+
+			"in part; counted are %d, %d, %d and %d", x.numOpen, x.waitOctets, x.numStreams, x.numPopped, open, octets, streams,
 			popped))
 	}
 	return errors.Join(errs...)

@@ -141,7 +141,8 @@ func (y *streamAmounts) audit(held int) error {
 		}
 	}
 	if octets != held || passed != y.passed {
-		return fmt.Errorf("streams have %d octets, %d of the reserve; counted are %d and %d", octets, passed, held, y.passed)
+		return fmt.Errorf("streams have %d octets, %d of the reserve; counted are %d and %d", octets, passed, held,
+			y.passed)
 	}
 	return nil
 }

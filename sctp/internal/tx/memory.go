@@ -14,6 +14,7 @@ func (s *Sender) Held() int {
 	}
 	return int(unsafe.Sizeof(*s)) + s.outstanding.memoryOctets + flights +
 		len(s.queue.waiting.ring)*int(unsafe.Sizeof(Message{})) +
-		s.queue.streams.held() + s.outstanding.extras.held() + s.streams.held() + s.window.held() + s.recovery.held() + s.detached.octets +
+		s.queue.streams.held() + s.outstanding.extras.held() + s.streams.held() + s.window.held() +
+		s.recovery.held() + s.detached.octets +
 		cap(s.sack.chunk) + cap(s.outstanding.retransmitLog.entries)*int(unsafe.Sizeof(transmission{}))
 }

@@ -44,7 +44,8 @@ func (o *outStreams) takeSSN(id wire.StreamID, t wire.TSN) wire.SSN {
 // outstanding.
 func (s *Sender) isSSNAmbiguous() bool {
 	m := &s.queue.current.msg
-	if s.outstanding.len() < ssnBlock || s.Interleaves() || s.streams.ssnBlockEnds == nil || m.Unordered || s.queue.current.offset > 0 {
+	if s.outstanding.len() < ssnBlock || s.Interleaves() || s.streams.ssnBlockEnds == nil || m.Unordered ||
+		s.queue.current.offset > 0 {
 		return false
 	}
 	next, end := s.streams.nextSSN.At(uint16(m.Stream)), s.streams.ssnBlockEnds.At(uint16(m.Stream))

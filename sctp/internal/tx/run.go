@@ -48,7 +48,8 @@ type Runner interface {
 func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
 	n = min(n, RunMost, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size))
 	src, ok := s.upper.source.(Runner)
-	if !ok || n < 2 || s.outstanding.extras != nil || !s.queue.isEmpty() || s.upper.fault != nil || size != wire.PaddedLen(size) {
+	if !ok || n < 2 || s.outstanding.extras != nil || !s.queue.isEmpty() || s.upper.fault != nil ||
+		size != wire.PaddedLen(size) {
 		return 0
 	}
 	run := src.NextRun(now, size, n)

@@ -135,7 +135,8 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path, ahead b
 			s.abandonMessage(now, t)
 			continue
 		}
-		if s.retransmitPath(r) != p || p.waitsToFragment(now, r) || ahead && !(p.fitsChunk(r) && s.isLight(r.stream, p)) {
+		if s.retransmitPath(r) != p || p.waitsToFragment(now, r) ||
+			ahead && !(p.fitsChunk(r) && s.isLight(r.stream, p)) {
 			if passed++; passed > maxSkipped {
 				break
 			}

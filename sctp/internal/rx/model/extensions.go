@@ -98,7 +98,8 @@ type extensionModel struct {
 // PlayExtensions runs a script against a receiving half whose peer may give messages up.
 func PlayExtensions(t *testing.T, in []byte, told *strings.Builder) {
 	z := &extensionModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 20000, 4000}[in[0]%3],
-		interleaves: in[0]&0x80 != 0, fillsRest: in[0]&0x84 != 0, gapAcked: map[wire.TSN]bool{}, maxSkips: int(in[0]>>3&3)*3 + 1, received: map[wire.TSN]bool{},
+		interleaves: in[0]&0x80 != 0, fillsRest: in[0]&0x84 != 0, gapAcked: map[wire.TSN]bool{},
+		maxSkips: int(in[0]>>3&3)*3 + 1, received: map[wire.TSN]bool{},
 		held: map[int]map[int]bool{}, done: map[int]bool{}, dropped: map[int]bool{}}
 	cfg := rx.Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams,
 		SackDelay: fuzzDelay, MayAbandon: true, Interleaved: z.interleaves}
@@ -196,7 +197,8 @@ func (z *extensionModel) sendChunks(n int) {
 			m.number = z.numbers[kindOf(m)][m.stream]
 			z.numbers[kindOf(m)][m.stream]++
 			for i := range cut%5 + 1 {
-				m.parts = append(m.parts, bytes.Repeat([]byte{byte(len(z.messages)), byte(i)}, []int{1, 40, 120, 400}[cut>>6]))
+				m.parts = append(m.parts, bytes.Repeat([]byte{byte(len(z.messages)), byte(i)},
+					[]int{1, 40, 120, 400}[cut>>6]))
 			}
 			z.sending[at] = len(z.messages)
 			z.messages = append(z.messages, m)
