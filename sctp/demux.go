@@ -76,7 +76,7 @@ func (r *receiver) dropEndedConn(c *Conn, i, n int) {
 func (t *Transport) removeFromIndex(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ep.Remove(&c.core)
+	t.ep.Remove(t.now(), &c.core)
 }
 
 // resolveDeferred finds the association of the i-th packet, which was deferred, now that those

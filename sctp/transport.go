@@ -208,7 +208,7 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	counters.Add(&t.ended.counters, &total.Counters)
 	t.ended.rtts.Add(&total.Trips)
 	t.countEnd(c.end.err)
-	t.ep.Remove(&c.core)
+	t.ep.Remove(t.now(), &c.core)
 	t.chargeTransport()
 	if c.isDialled() {
 		t.releaseDialPort(c.core.LocalPort())

@@ -108,6 +108,7 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 	if f := a.keyFailure(); f != nil { // the peer may have heard of it first
 		err = f
 	}
+	a.leaveRemains(by, err)
 	a.closeKeys()
 	a.control.clear()
 	a.abandonStreamResets(err)

@@ -197,7 +197,7 @@ func TestRestartBeginsTheSearchAnew(t *testing.T) {
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	e := r.Hosts[0]
-	e.Endpoint.Remove(e.Assocs[0])
+	e.Endpoint.Remove(r.Now, e.Assocs[0])
 	e.Assocs = nil
 	n := len(r.Probes(1))
 	a := must.Get(e.Endpoint.Connect(r.Now, quiet, sctptest.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr},

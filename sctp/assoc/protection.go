@@ -33,6 +33,7 @@ type protection struct {
 	deadlineAt rawio.Time
 	nextSealAt rawio.Time // packets are not to go earlier, as the key is nearly used up
 	scratch    []byte     // for records that may have to be opened twice
+	remains    *Remains   // of the association, which has ended
 }
 
 // KeyParams are both sides' parameters, which the keys depend on. KeyOutcome is what a handshake has

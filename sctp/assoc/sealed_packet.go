@@ -51,12 +51,18 @@ func (a *Assoc) handleSealed(now rawio.Time, s *protection, p *rawio.Packet, c w
 		return
 	}
 	whole := p.Data
-	copy(whole[seal.HeaderLen:], whole[:wire.CommonHeaderLen])
-	p.Data = whole[seal.HeaderLen : seal.HeaderLen+wire.CommonHeaderLen+len(content)]
+	p.Data = openedPacket(whole, content)
 	s.isOpen = true
 	a.handlePacket(now, p)
 	s.isOpen = false
 	p.Data = whole
+}
+
+// openedPacket returns the packet that a packet with a DTLS chunk stands for. Its content lies in the
+// packet, and the common header is moved in front of that.
+func openedPacket(whole, content []byte) wire.Packet {
+	copy(whole[seal.HeaderLen:], whole[:wire.CommonHeaderLen])
+	return whole[seal.HeaderLen : seal.HeaderLen+wire.CommonHeaderLen+len(content)]
 }
 
 // isLoneInit says whether a packet is an INIT with its tag of 0. It is answered without a change to

@@ -116,6 +116,7 @@ type tables struct {
 	portUses   map[uint16]int     // associations on each local port
 	perSource  quota.ClientShares // associations that hosts have set up
 	usedTags   usedTags
+	remains    remainsTable
 }
 
 // setups is the part that sets up.
@@ -254,6 +255,7 @@ func (e *Endpoint) Join(now rawio.Time, cfg *assoc.Config, localPort uint16, loc
 	if e.Between(localPort, remote, remotePort) {
 		return nil, ErrExists
 	}
+	e.remains.expire(now)
 	if e.dialConfig == nil || !reflect.DeepEqual(c, *e.dialConfig) {
 		e.dialConfig = &c
 	}
@@ -336,11 +338,15 @@ func (e *Endpoint) addToTables(a *assoc.Assoc) *tableEntry {
 	return en
 }
 
-// Remove forgets an association, after its EventDown.
-func (e *Endpoint) Remove(a *assoc.Assoc) {
+// Remove forgets an association, after its EventDown, but for what is to answer its peer.
+func (e *Endpoint) Remove(now rawio.Time, a *assoc.Assoc) {
 	en := e.entries[a]
 	if en == nil {
 		return
+	}
+	e.remains.expire(now)
+	if r := a.Remains(); r != nil {
+		e.remains.add(en.tag, r, now.Add(r.Lasts()))
 	}
 	e.removeFromTables(a, en, &tableEntry{})
 	e.usedTags.add(en.tag, a.CookieMade(), a.CookieUntil())
@@ -394,7 +400,7 @@ func (e *Endpoint) Refresh(a *assoc.Assoc) {
 }
 
 // Held returns the octets of memory that the endpoint keeps for no association.
-func (e *Endpoint) Held() int { return e.usedTags.memorySize() }
+func (e *Endpoint) Held() int { return e.usedTags.memorySize() + e.remains.memorySize() }
 
 // Len returns the number of associations.
 func (e *Endpoint) Len() int { return len(e.entries) }

@@ -312,8 +312,8 @@ func TestConnectAndListenRefuse(t *testing.T) {
 		err := row.do()
 		check.That(t, errors.Is(err, row.want), "%s: %v", row.name, err)
 	}
-	b.EP.Remove(a)
-	b.EP.Remove(a)
+	b.EP.Remove(0, a)
+	b.EP.Remove(0, a)
 	b.EP.Refresh(a) // of an event that was still to be read
 	check.Equal(t, "associations after Remove", b.EP.Len(), 1)
 	_, err := b.EP.Connect(b.Now, nil, localPort, hostAddr, to, peerPort)
@@ -343,7 +343,7 @@ func TestEphemeralPorts(t *testing.T) {
 		must.That(t, err == nil && a.LocalPort() == first+i, "port %d, %v", a.LocalPort(), err)
 		list = append(list, a)
 	}
-	ep.Remove(list[1])
+	ep.Remove(0, list[1])
 	a, err := connect(9)
 	check.That(t, err == nil && a.LocalPort() == first+1, "port %d, %v: want the one that is free again",
 		a.LocalPort(), err)
@@ -390,7 +390,7 @@ func TestListenerOfSomeAddresses(t *testing.T) {
 		_, a := b.ReceiveFrom(from, netip.MustParseAddrPort("10.0.0.3:0"),
 			sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 		must.That(t, a != nil && a.OutStreams() == i, "no association with who listens at %v", to)
-		b.EP.Remove(a)
+		b.EP.Remove(0, a)
 	}
 	b.EP.Unlisten(localPort, other)
 	check.Error(t, "Listen at all while one listens", b.EP.Listen(localPort, nil), endpoint.ErrPortInUse)

@@ -59,7 +59,7 @@ func TestLookupNext(t *testing.T) {
 		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil)), Remote: peerAddr}
 		a, _ := b.EP.LookupNext(&p, &last)
 		check.That(t, a == peers[0].a, "the next packet of a peer is looked for in the tables again")
-		b.EP.Remove(peers[0].a)
+		b.EP.Remove(0, peers[0].a)
 	}
 }
 

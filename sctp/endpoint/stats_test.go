@@ -25,7 +25,7 @@ func TestAssociationsOfOneSource(t *testing.T) {
 	b.EP.Refresh(second) // as on EventUp
 	must.That(t, first != nil && second != nil && b.Establish(peerAddr, 3) == nil, "not two of them")
 	check.That(t, b.Establish(other, 1) != nil, "another source was refused")
-	b.EP.Remove(first)
+	b.EP.Remove(0, first)
 	check.That(t, b.Establish(peerAddr, 3) != nil, "refused although one has ended")
 	s := b.EP.Stats()
 	check.That(t, s.AssocsRefused == 1 && s.AssocsAccepted == 4, "%d accepted, %d refused", s.AssocsAccepted,

@@ -21,7 +21,7 @@ func TestRemovedAssociationIsForgotten(t *testing.T) {
 	elsewhere := netip.MustParseAddrPort("10.0.0.77:0")
 	must.That(t, b.Lookup(peerAddr, localPort, 1) == a && b.Lookup(elsewhere, localPort, a.LocalTag()) == a,
 		"not found by address or by tag")
-	b.EP.Remove(a)
+	b.EP.Remove(0, a)
 	check.That(t, b.Lookup(peerAddr, localPort, a.LocalTag()) == nil, "found by address")
 	check.That(t, b.Lookup(elsewhere, localPort, a.LocalTag()) == nil, "found by tag")
 	check.Equal(t, "associations", b.EP.Len(), 0)
@@ -48,7 +48,7 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	quote := sctptest.Packet(localPort, peerPort, 9)
 	a, ok := b.EP.Lookup(&rawio.Packet{Kind: rawio.KindPacketTooBig, Data: quote, Remote: peerAddr})
 	check.That(t, a == first && ok, "so did a report")
-	b.EP.Remove(second)
+	b.EP.Remove(0, second)
 	check.Equal(t, "the address belongs to the first when the other has ended", b.Lookup(peerAddr, localPort, 1), first)
 }
 

@@ -39,6 +39,7 @@ type UnmatchedPacket struct {
 	cookie         assoc.Cookie
 	listedAddrs    [maxListedAddrs]netip.Addr // by an INIT
 	numListed      int                        // of them
+	ended          *ended                     // the association that a sealed packet was for
 }
 
 // maxListedAddrs is how many addresses of an INIT are looked at, to find an association that has
@@ -70,7 +71,7 @@ func (e *Endpoint) Screen(now rawio.Time, p *rawio.Packet, s *UnmatchedPacket) b
 		e.stats.Malformed++
 		return false
 	}
-	s.packet, s.pkt, s.firstChunk, s.summary, s.numListed = p, pkt, first, summarizeChunks(pkt), 0
+	s.packet, s.pkt, s.firstChunk, s.summary, s.numListed, s.ended = p, pkt, first, summarizeChunks(pkt), 0, nil
 	if s.isInit() {
 		if !e.allowAnswer(now, p) {
 			return false
@@ -116,6 +117,9 @@ func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 			}
 		}
 	}
+	if s.firstChunk.Type() == wire.ChunkDTLS {
+		s.ended = e.remains.byTag[tagKey{pkt.VTag(), k.local, k.peer}]
+	}
 	s.listenerConfig = e.findListener(pkt.DstPort(), s.packet.Local.Addr())
 	return nil
 }
@@ -126,6 +130,10 @@ func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	p, pkt, first, g := s.packet, s.pkt, s.firstChunk, &s.summary
 	switch {
+	// What is in the clear, and not a lone DTLS chunk, is believed as little as by the association.
+	case s.ended != nil:
+		e.answerForEnded(now, s.ended, p)
+
 	// Rule 2: "If the OOTB packet contains an ABORT chunk, the receiver MUST silently discard the
 	// OOTB packet and take no further action."
 	case g.hasAbort:
@@ -285,6 +293,7 @@ func (e *Endpoint) answerStaleCookie(now rawio.Time, p *rawio.Packet, ck *assoc.
 // MakeAssoc makes an association of a valid cookie (section 5.1.5), and no second one when that has
 // ended. Each has a tag of its own (section 5.3.1). It needs the whole endpoint.
 func (e *Endpoint) MakeAssoc(now rawio.Time, s *UnmatchedPacket) (*assoc.Assoc, bool) {
+	e.remains.expire(now)
 	p, ck := s.packet, &s.cookie
 	if a := getAssoc(&e.byPeer, peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}); a != nil {
 		return a, false // one that came right behind the first: Find has seen both before there was an association

@@ -42,16 +42,16 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 	to := []netip.AddrPort{netip.AddrPortFrom(source, 0)}
 	for _, accepted := range []bool{false, true} {
 		a := must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 8))(t)
-		e.Remove(must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 9))(t))
+		e.Remove(0, must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 9))(t))
 		if accepted {
-			e.Remove(a)
+			e.Remove(0, a)
 			e.addAccepted(a, source)
 		}
 		e.Refresh(a)
 		check.That(t, getAssoc(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a &&
 			getAssoc(&e.byPeer, peerKey{source, 7, 8}) == a && e.portUses[7] == 1 && e.Len() == 1,
 			"not in the tables after Refresh")
-		e.Remove(a)
+		e.Remove(0, a)
 		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.portUses) + e.perSource.NumGroups() + e.Len()
 		check.That(t, n == 0, "accepted %v: %d entries are left", accepted, n)
 	}

@@ -34,7 +34,7 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	again, _ := b.Echo(tag, cookie)
 	// req 9260-5.2.4-13
 	check.That(t, again == a && a.State() == assoc.Established, "the COOKIE ECHO does not reach its association twice")
-	b.EP.Remove(a)
+	b.EP.Remove(0, a)
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} { // to the end of the cookie's life
 		b.Now = b.Now.Add(after)
 		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2, 9260-8.4-11
@@ -58,13 +58,13 @@ func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 	tag, cookie := b.CookieOf(goodInit)
 	a, _ := b.Echo(tag, cookie)
 	must.That(t, a != nil, "no association")
-	b.EP.Remove(a)
+	b.EP.Remove(0, a)
 	flood := netip.MustParseAddrPort("10.0.0.10:0")
 	for i := range 1 << 16 {
 		b.Now = b.Now.Add(100 * time.Microsecond)
 		a := b.Establish(flood, uint16(i|1))
 		must.That(t, a != nil, "association %d is refused", i)
-		b.EP.Remove(a)
+		b.EP.Remove(0, a)
 	}
 	for _, row := range []struct {
 		name   string
@@ -92,7 +92,7 @@ func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	b.Receive(sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.CookieIn(b.Poll(a.PollTransmit))
 	must.That(t, tag == a.LocalTag() && cookie != nil, "tag %#x, cookie %x", tag, cookie) // req 9260-5.2.1-1
-	b.EP.Remove(a)
+	b.EP.Remove(0, a)
 	late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2
 	check.That(t, late == nil && outOfBlue, "association %v, out of the blue %v", late != nil, outOfBlue)
 }
@@ -112,7 +112,7 @@ func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 		a.LocalTag(), second)
 	// as on EventRestart
 	b.EP.Refresh(a)
-	b.EP.Remove(a)
+	b.EP.Remove(0, a)
 	for tag, cookie := range map[uint32][]byte{first: cookie, second: other} {
 		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2
 		check.That(t, late == nil && outOfBlue, "tag %#x: association %v, out of the blue %v", tag, late != nil,

@@ -92,7 +92,7 @@ func (h *victimConn) handleEvent(ev assoc.Event) {
 		if err := (*assoc.InternalError)(nil); errors.As(ev.Err, &err) {
 			h.s.recordFailure("%v", err)
 		}
-		h.s.victim.EP.Remove(h.a)
+		h.s.victim.EP.Remove(h.s.victim.Time(), h.a)
 	}
 	h.mux.HandleEvent(h.s.victim.Time(), ev)
 	if ev.Kind == assoc.EventUp && h.s.c.One(2) { // the victim's program has a wish of its own

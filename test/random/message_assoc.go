@@ -285,7 +285,7 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 	case assoc.EventSendFailed:
 		l.out.messageSettled(ev.Token, false, ev.Unsent)
 	case assoc.EventDown:
-		e.h.node.EP.Remove(l.a)
+		e.h.node.EP.Remove(e.t.r.g.Now(), l.a)
 		e.t.r.judgeEnd(e.h, l.a, ev.Err, e.t)
 		e.mute = 0 // what has come is read at last
 		l.readAll()

@@ -174,7 +174,7 @@ func (h *Host) Settle(now rawio.Time) {
 			case assoc.EventUp, assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 				h.Endpoint.Refresh(a)
 			case assoc.EventDown:
-				h.Endpoint.Remove(a)
+				h.Endpoint.Remove(now, a)
 			}
 			if h.OnEvent != nil {
 				h.OnEvent(a, e)

@@ -146,7 +146,7 @@ func (c *conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.h.node.EP.Refresh(c.a)
 	case assoc.EventDown:
 		c.down = ev.Err
-		c.h.node.EP.Remove(c.a)
+		c.h.node.EP.Remove(now, c.a)
 		c.h.w.assocLost(c)
 	}
 	c.mux.HandleEvent(now, ev)

@@ -58,7 +58,7 @@ func (k *Keyring) newest() *Opener {
 	switch {
 	case len(k.primary) > 0:
 		return k.primary[0]
-	case k.send != nil && k.send.isRestart:
+	case k.send != nil && k.send.isRestart && len(k.restart) > 0:
 		return k.restart[0].opener
 	}
 	return nil
@@ -253,6 +253,25 @@ func (r *restartKeys) makeReady(window int) (o *Opener, err error) {
 		r.opener, err = NewOpener(r.installedAt, &r.receive, r.epoch, window)
 	}
 	return r.opener, err
+}
+
+// Bequeath returns the keys in use for what outlives the association. k opens nothing any more. It
+// may still seal that many records; the numbers of the others are higher.
+func (k *Keyring) Bequeath(left uint64) (*Keyring, error) {
+	if k.send == nil {
+		return nil, ErrNoKey
+	}
+	if k.send.Left() <= left {
+		return nil, ErrKeyExhausted
+	}
+	heir := &Keyring{limits: k.limits, window: k.window, send: k.send.split(left), primary: k.primary,
+		nextEpoch: k.nextEpoch}
+	if k.send.isRestart {
+		heir.restart = k.restart
+	}
+	k.primary, k.restart = nil, nil
+	heir.Compact()
+	return heir, nil
 }
 
 // Compact gives memory back while the association is idle: see Opener.Compact.

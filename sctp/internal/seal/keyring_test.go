@@ -294,3 +294,45 @@ func TestCompactReachesAllKeys(t *testing.T) {
 		check.That(t, o.window.floor == o.window.next && len(o.window.ring) == 2, "key %d: %+v", i, o.window)
 	}
 }
+
+// Two may seal after the end, the association and what outlives it: no number is used twice, and only
+// one of them opens.
+func TestBequeath(t *testing.T) {
+	for _, s := range Suites() {
+		r := newRing(t, s)
+		fromA := sealed(t, r.a)
+		heir := must.Get(r.a.Bequeath(3))(t)
+		seen := map[string]bool{string(fromA): true}
+		for i := range 6 {
+			for _, k := range []*Keyring{r.a, heir} {
+				b, err := k.Append(nil, testContent(8))
+				if k == r.a && i >= 3 {
+					check.Error(t, "one number more", err, ErrKeyExhausted)
+					continue
+				}
+				must.OK(t, err)
+				check.That(t, !seen[string(b)], "a record was sealed twice")
+				seen[string(b)] = true
+				check.Equal(t, "opened by", opens(t, r.b, b), FirstEpoch)
+			}
+		}
+		b := sealed(t, r.b)
+		check.Equal(t, "opened by the association", opens(t, r.a, b), 0)
+		check.Equal(t, "opened by what outlives it", opens(t, heir, b), FirstEpoch)
+		check.Equal(t, "opened again", opens(t, heir, b), 0)
+	}
+	r := newRing(t, AES128GCM)
+	r.a.send.next = r.a.send.suite.maxSeals() - 3
+	check.Fails(r.a.Bequeath(3))(t, "a key that is used up", ErrKeyExhausted)
+	check.Fails(NewKeyring(Limits{}, 0).Bequeath(3))(t, "no key", ErrNoKey)
+}
+
+// After a restart the keys in use are restart keys.
+func TestBequeathRestartKeys(t *testing.T) {
+	r := newRing(t, AES128GCM)
+	must.OK(t, r.a.InstallRestart(now, FirstEpoch, r.restartToB(FirstEpoch), r.restartToA(FirstEpoch)))
+	must.OK(t, r.a.UseRestart(now, FirstEpoch))
+	heir := must.Get(r.a.Bequeath(1))(t)
+	check.Equal(t, "a rekey that is due", r.a.RekeyDue(now), RekeyNotDue)
+	check.That(t, heir.Sealer().IsRestart(), "it seals with other keys")
+}

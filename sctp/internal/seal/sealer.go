@@ -13,6 +13,7 @@ import (
 type Sealer struct {
 	recordCipher
 	next        uint64 // the number of the next record
+	end         uint64 // numbers from there on are not its own
 	octets      uint64 // of content
 	epoch       uint64
 	installedAt rawio.Time
@@ -25,7 +26,16 @@ func NewSealer(now rawio.Time, m *Material, epoch uint64, isRestart bool) (*Seal
 	if err != nil {
 		return nil, err
 	}
-	return &Sealer{recordCipher: c, epoch: epoch, isRestart: isRestart, installedAt: now}, nil
+	return &Sealer{recordCipher: c, epoch: epoch, isRestart: isRestart, installedAt: now,
+		end: m.Suite.maxSeals()}, nil
+}
+
+// split leaves so many numbers to s, and returns a Sealer with those behind them.
+func (s *Sealer) split(left uint64) *Sealer {
+	rest := *s
+	s.end = s.next + left
+	rest.next = s.end
+	return &rest
 }
 
 // Append appends a DTLS chunk with its padding to b. The pieces are its content. They are copied
@@ -73,7 +83,7 @@ func (s *Sealer) IsRestart() bool { return s.isRestart }
 func (s *Sealer) Sealed() uint64 { return s.next }
 
 // Left returns how many records the key may still seal.
-func (s *Sealer) Left() uint64 { return s.suite.maxSeals() - s.next }
+func (s *Sealer) Left() uint64 { return s.end - s.next }
 
 // Interval returns how far apart records are to be, so that the key lasts that long.
 func (s *Sealer) Interval(lasting time.Duration) time.Duration {

@@ -293,7 +293,7 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 		l.loaded = false
 		l.msg.Body = [2][]byte{}
 	}
-	if s.queue.streams != nil && l.fromQueue {
+	if s.queue.streams != nil && l.fromQueue && !l.isOwn {
 		s.queue.noteSent(r.stream, size, !l.loaded)
 	}
 	s.recordNarrowSend(now, p, size)

@@ -13,6 +13,7 @@ import (
 type sendQueue struct {
 	waiting          messageQueue   // those that go in the order in which they came
 	streams          *streamQueues  // what is kept for each stream; nil if nothing is
+	own              *messageQueue  // the association's own, which go first; nil if there were none
 	waitingOctets    int            // octets of user data in it
 	current          currentMessage // the one being cut
 	bufferedOctets   int            // octets that came through Enqueue and are not acknowledged
@@ -26,11 +27,12 @@ type currentMessage struct {
 	ssn       wire.SSN
 	loaded    bool
 	fromQueue bool // came through Enqueue
+	isOwn     bool // or through EnqueueOwn
 }
 
 // beginMessage begins with msg.
 func (l *currentMessage) beginMessage(queued bool) {
-	l.loaded, l.offset, l.fromQueue = true, 0, queued
+	l.loaded, l.offset, l.fromQueue, l.isOwn = true, 0, queued, false
 }
 
 // rest is how many octets of the message are yet to be sent.
@@ -41,10 +43,11 @@ func (q *sendQueue) isEmpty() bool { return q.numWaiting() == 0 && !q.current.lo
 
 // numWaiting is how many messages wait, without the one that is being cut.
 func (q *sendQueue) numWaiting() int {
+	n := q.waiting.length + q.numOwn()
 	if q.streams != nil {
-		return q.streams.messages + q.waiting.length
+		n += q.streams.messages
 	}
-	return q.waiting.length
+	return n
 }
 
 // add copies a message to the end of the queue.
@@ -76,6 +79,8 @@ func (q *sendQueue) peek() *Message {
 		return nil
 	case q.current.loaded:
 		return &q.current.msg
+	case q.numOwn() > 0:
+		return q.own.at(0)
 	case q.waiting.length > 0:
 		return q.waiting.at(0)
 	}
@@ -87,7 +92,7 @@ func (q *sendQueue) pick() bool {
 	if q.streams != nil {
 		return q.chooseNext()
 	}
-	return q.waiting.length > 0 && q.pickFirst()
+	return q.numOwn() > 0 && q.pickOwn() || q.waiting.length > 0 && q.pickFirst()
 }
 
 // pickFirst is pick where messages go in the order in which they came, and one waits.
@@ -156,13 +161,6 @@ func (s *Sender) Enqueue(m *Message) error {
 	return nil
 }
 
-// EnqueueOwn is Enqueue for a message of the association's own, of which there are few: they do not
-// wait for room in the send buffer.
-func (s *Sender) EnqueueOwn(m *Message) {
-	s.queue.add(m)
-	s.burst.enqueuedSinceSack = true
-}
-
 // Queued returns the octets of user data given to Enqueue and not sent yet.
 func (s *Sender) Queued() int { return s.queue.unsentOctets() }
 
@@ -196,6 +194,14 @@ func (q *messageQueue) pop(m *Message) {
 	} else {
 		q.head = (q.head + 1) & (len(q.ring) - 1)
 	}
+}
+
+// pushFront puts a message in front of the others.
+func (q *messageQueue) pushFront(m *Message) {
+	var last Message
+	q.push(&last) // it makes room
+	q.head = (q.head - 1) & (len(q.ring) - 1)
+	*q.at(0) = *m
 }
 
 // removeWhere takes messages out, and returns how many octets they have.

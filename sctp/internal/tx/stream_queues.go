@@ -146,7 +146,7 @@ func (s *Sender) SetScheduler(scheduler sched.Scheduler) {
 			y.activate(z)
 		}
 	}
-	if l := &q.current; l.loaded && l.fromQueue {
+	if l := &q.current; l.loaded && l.fromQueue && !l.isOwn {
 		y.activate(y.of(l.msg.Stream))
 	}
 	for i := range waiting {
@@ -197,8 +197,14 @@ func (q *sendQueue) takeWaiting() (all []Message) {
 // chooseNext puts the message in the slot whose chunk goes next, and says whether there is one.
 func (q *sendQueue) chooseNext() bool {
 	y, l := q.streams, &q.current
-	if l.loaded && (!l.fromQueue || l.offset > 0 && !y.interleaves || y.scheduler == nil) {
+	if l.loaded && (!l.fromQueue || l.isOwn || l.offset > 0 && !y.interleaves || y.scheduler == nil) {
 		return true // it is finished first (RFC 9260 section 6.9)
+	}
+	if q.numOwn() > 0 {
+		if l.loaded {
+			q.parkCurrent()
+		}
+		return q.pickOwn()
 	}
 	if y.scheduler == nil {
 		return q.resumeBegun() || q.waiting.length > 0 && q.pickFirst()
@@ -314,6 +320,11 @@ func (y *streamQueues) trim() {
 
 // allQueued visits the messages that were never in the slot, without those that are held.
 func (q *sendQueue) allQueued(yield func(*Message) bool) {
+	for i := range q.numOwn() {
+		if !yield(q.own.at(i)) {
+			return
+		}
+	}
 	for i := range q.waiting.length {
 		if !yield(q.waiting.at(i)) {
 			return
@@ -438,7 +449,7 @@ func (q *sendQueue) removeFromStreams(isRemoved func(*Message) bool) (octets int
 		}
 		octets += z.waiting.removeWhere(isRemoved)
 		y.messages -= before - z.waiting.length
-		if z.isEmpty() && !(q.current.loaded && q.current.msg.Stream == z.stream) {
+		if z.isEmpty() && !(q.current.loaded && !q.current.isOwn && q.current.msg.Stream == z.stream) {
 			y.deactivate(z)
 		}
 	}
