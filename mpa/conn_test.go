@@ -274,3 +274,13 @@ func TestOctetsBehindTheEndOfAHalfAreDropped(t *testing.T) {
 	check.That(t, used == len(fpdu(segment(1, "from beyond"))) && b.heard() == "peer closed" && b.State() == PeerClosed,
 		"%d octets, state %v", used, b.State())
 }
+
+// What a responder has to send while it waits for the first FPDU is lost if the peer closes its half
+// instead: it would wait for ever.
+func TestFinInPlaceOfTheFirstFPDU(t *testing.T) {
+	_, b := pair(t, Config{}, Config{})
+	b.say("never")
+	b.peerFin()
+	check.That(t, b.State() == Ended && errors.Is(b.Err(), ErrClosedEarly), "state %v, %v", b.State(), b.Err())
+	check.Equal(t, "its user", b.heard(), "fatal 3/0, failed 7")
+}

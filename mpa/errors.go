@@ -109,7 +109,8 @@ var (
 	ErrLingerTimeout error = timeoutError("mpa: the peer did not close its half in time")
 	// ErrTruncated: the peer closed its half in the middle of an FPDU or of a start-up frame.
 	ErrTruncated = errors.New("mpa: the peer closed the connection in the middle of an FPDU or start-up frame")
-	// ErrClosedEarly: the peer closed its half before the connection was set up.
+	// ErrClosedEarly: the peer closed its half before the connection was set up, or before the FPDU
+	// that the responder has to wait for.
 	ErrClosedEarly = errors.New("mpa: the peer closed the connection before it was set up")
 )
 

@@ -107,7 +107,7 @@ func (c *Conn) PeerFinished(_ rawio.Time, left int) {
 	case finalStates.has(c.state) || c.state == PeerClosed || c.state == BothClosing:
 	case left > 0 && !c.isDeaf:
 		c.Lost(ErrTruncated)
-	case !receivingStates.has(c.state):
+	case !receivingStates.has(c.state), c.fenced && c.ds.Pending(): // which can never leave
 		c.Lost(ErrClosedEarly)
 	default:
 		c.changeState(onPeerFinished)

@@ -57,7 +57,7 @@ func (l *workload) completeOp(o *postedOp, wc *rdmap.WC) {
 	}
 	// A stream that ends acknowledges what it does not place any more.
 	e := l.end
-	placed := !e.begun && !e.revoked && e.violation == nil
+	placed := l.w.tcp == nil && !e.begun && !e.revoked && e.violation == nil // TCP tells of no acknowledgement
 	if x := o.write; x != nil && placed && !x.settled && !bytes.Equal(x.to.actualBytes(), x.want) &&
 		!bytes.Equal(x.to.actualBytes(), x.later) {
 		l.w.recordViolation(Lost, l.q.h, "write %d is complete, so acknowledged, but not in place", o.id)

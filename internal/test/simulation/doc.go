@@ -19,6 +19,9 @@
 // been carried out or not, octet by octet. Nothing else may have changed, and nothing changes
 // later.
 //
+// In a world over TCP ([NewOverTCP]) each session has a connection of its own, with the core of mpa
+// on a stream of octets (tcp.go).
+//
 // A world has its ground for itself ([New]), or shares it with others that come and go as they like
 // ([Join]). On a shared ground its association may be lost, and its machines may crash, at any
 // moment.

@@ -41,8 +41,29 @@ func (h *Host) currentConn() *conn {
 	return h.w.peerConn()
 }
 
+// connection carries the sessions of QPs: an association, or a TCP connection with the session of
+// one.
+type connection interface {
+	// Pump does what has become due.
+	Pump()
+	// closeLater ends the half of a QP whose peer has ended its own.
+	closeLater(q *qp)
+	// flushLater has requests of a QP end once what was taken for sending is on its way.
+	flushLater(q *qp)
+	// interruptWrite has what is being written come back, so that Detach need not wait.
+	interruptWrite()
+}
+
+// session is what a QP has of a connection.
+type session interface {
+	Detach(within []byte) (more bool)
+}
+
 // bothConnected reports whether both hosts have an association.
 func (w *World) bothConnected() bool {
+	if w.tcp != nil {
+		return true
+	}
 	a, b := w.conn, w.b.currentConn()
 	return a.up && a.down == nil && b != nil && b.up && b.down == nil
 }
@@ -92,6 +113,10 @@ func (h *Host) addConn(a *assoc.Assoc, initiator bool) *conn {
 	h.conns = append(h.conns, c)
 	return c
 }
+
+func (c *conn) closeLater(q *qp) { c.closing = append(c.closing, q) }
+func (c *conn) flushLater(q *qp) { c.flushing = append(c.flushing, q) }
+func (c *conn) interruptWrite()  {} // what is in flight is copied at once
 
 // Assoc implements Conn.
 func (c *conn) Assoc() *assoc.Assoc { return c.a }
@@ -166,9 +191,14 @@ func (c *conn) handleSession(now rawio.Time, ev ddpadapt.Event) {
 			return
 		}
 		q.bindSession(c, ev.Session)
-		q.sessionInitiated(now, ev)
+		q.answerRequest(ev.Setup, func(reply *llp.Setup) error {
+			if reply != nil {
+				return ev.Session.AcceptEnhanced(now, q.core.Stream(), *reply, ev.Private)
+			}
+			return ev.Session.Accept(now, q.core.Stream(), ev.Private)
+		})
 	case ddpadapt.EventAccepted:
-		q.sessionAccepted(ev)
+		q.sessionAccepted(ev.Setup)
 	case ddpadapt.EventRejected:
 		c.h.w.sessionRejected(q, ev.Err)
 	case ddpadapt.EventEnded, ddpadapt.EventDown:
@@ -183,8 +213,8 @@ func (c *conn) handleSession(now rawio.Time, ev ddpadapt.Event) {
 type qp struct {
 	h       *Host
 	core    *rdmap.QP
-	conn    *conn
-	session *ddpadapt.Session
+	conn    connection
+	session session
 	over    bool
 	setup   sessionSetup
 
@@ -224,11 +254,11 @@ func (c *recvCQ) Push(wc rdmap.WC) { c.onReceived(wc) }
 type host qp
 
 func (h *host) SharedRegion(r *ddp.Region) bool { return r.Scope() == 0 }
-func (h *host) FlushLater()                     { h.conn.flushing = append(h.conn.flushing, (*qp)(h)) }
+func (h *host) FlushLater()                     { h.conn.flushLater((*qp)(h)) }
 func (h *host) HighWater()                      {}
 func (h *host) Broken(err *assoc.InternalError) { panic(err) }
 func (h *host) Detach() (more bool) {
 	return h.session != nil && h.session.Detach(nil)
 }
 func (h *host) Failed(err *rdmap.StreamError) { h.onFailed(err) }
-func (h *host) PeerClosed()                   { h.conn.closing = append(h.conn.closing, (*qp)(h)) }
+func (h *host) PeerClosed()                   { h.conn.closeLater((*qp)(h)) }

@@ -51,7 +51,8 @@ func (w *World) serveSession(c *conn, private []byte) *qp {
 	}
 	n := w.slots[private[0]]
 	q := n.active.q
-	current := n.number == uint16(private[1])<<8|uint16(private[2]) && q.conn.a.LocalTag() == c.a.PeerTag() &&
+	asking := q.conn.(*conn)
+	current := n.number == uint16(private[1])<<8|uint16(private[2]) && asking.a.LocalTag() == c.a.PeerTag() &&
 		n.active.peer.q.conn == nil
 	switch {
 	case !current && w.joined == nil:
@@ -91,10 +92,17 @@ func (n *sessionSlot) openSession() {
 	n.workloads[0].peer, n.workloads[1].peer = n.workloads[1], n.workloads[0]
 	n.active = n.workloads[active]
 	w.gatherWorkloads()
-	c := hosts[active].currentConn()
 	w.opened++
 	n.number = w.opened
-	if _, err := c.openSession(n.active.q, []byte{n.id, byte(n.number >> 8), byte(n.number)}); err != nil {
+	private := []byte{n.id, byte(n.number >> 8), byte(n.number)}
+	if w.tcp != nil {
+		if err := w.tcp.dial(hosts[active], n.active.q, private); err != nil {
+			w.failf("dial: %v", err)
+		}
+		return
+	}
+	c := hosts[active].currentConn()
+	if _, err := c.openSession(n.active.q, private); err != nil {
 		w.failf("open: %v", err)
 		return
 	}
@@ -178,6 +186,7 @@ func (n *sessionSlot) beginWork() {
 	for _, l := range n.workloads {
 		if l != nil && !l.working && l.isReady() {
 			l.working, l.next = true, n.w.now
+			n.speaksFirst(l)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package simulation
 import (
 	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -43,21 +42,19 @@ func (c *conn) openSession(q *qp, private []byte) (s *ddpadapt.Session, err erro
 	return s, err
 }
 
-// sessionInitiated answers an Initiate in kind.
-func (q *qp) sessionInitiated(now rawio.Time, ev ddpadapt.Event) {
-	err := error(nil)
-	if ev.Setup != nil {
-		reply := q.setup.own.Answer(*ev.Setup)
-		err = ev.Session.AcceptEnhanced(now, q.core.Stream(), reply, ev.Private)
-		if err == nil && q.core.State() == rdmap.StateInit { // what came early may have ended it
-			err = q.core.LimitORD(int(reply.ORD))
-		}
-	} else {
-		err = ev.Session.Accept(now, q.core.Stream(), ev.Private)
+// answerRequest accepts what the peer asks for, in kind.
+func (q *qp) answerRequest(asked *llp.Setup, accept func(reply *llp.Setup) error) {
+	var reply *llp.Setup
+	if asked != nil {
+		own := q.setup.own.Answer(*asked)
+		reply = &own
 	}
-	if err != nil || (ev.Setup != nil) != q.setup.enhanced || ev.Setup != nil &&
-		*ev.Setup != q.setup.seenByResponder() {
-		q.h.w.failf("%s: accept: %v, setup %+v", q.h.name, err, ev.Setup)
+	err := accept(reply)
+	if err == nil && reply != nil && q.core.State() == rdmap.StateInit { // what came early may have ended it
+		err = q.core.LimitORD(int(reply.ORD))
+	}
+	if err != nil || (asked != nil) != q.setup.enhanced || asked != nil && *asked != q.setup.seenByResponder() {
+		q.h.w.failf("%s: accept: %v, setup %+v", q.h.name, err, asked)
 	}
 	q.core.Start()
 }
@@ -72,19 +69,19 @@ func (s *sessionSetup) seenByResponder() llp.Setup {
 }
 
 // sessionAccepted takes the answer.
-func (q *qp) sessionAccepted(ev ddpadapt.Event) {
+func (q *qp) sessionAccepted(reply *llp.Setup) {
 	if q.core.State() != rdmap.StateInit {
 		return // its user has ended it meanwhile
 	}
-	if (ev.Setup != nil) != q.setup.enhanced {
-		q.h.w.failf("%s: accepted with setup %+v", q.h.name, ev.Setup)
+	if (reply != nil) != q.setup.enhanced {
+		q.h.w.failf("%s: accepted with setup %+v", q.h.name, reply)
 		return
 	}
-	if ev.Setup == nil {
+	if reply == nil {
 		q.core.Start()
 		return
 	}
-	ord, first, err := q.setup.asked.Conclude(*ev.Setup)
+	ord, first, err := q.setup.asked.Conclude(*reply)
 	if err == nil {
 		err = q.core.LimitORD(int(ord))
 	}
@@ -98,7 +95,7 @@ func (q *qp) sessionAccepted(ev ddpadapt.Event) {
 			llp.RTRWrite: rdmap.WRWrite, llp.RTRRead: rdmap.WRRead}[first])
 	}
 	if err != nil || (first != 0) != q.setup.asked.PeerToPeer {
-		q.h.w.failf("%s: %+v answered by %+v: first %d, %v", q.h.name, q.setup.asked, *ev.Setup, first, err)
+		q.h.w.failf("%s: %+v answered by %+v: first %d, %v", q.h.name, q.setup.asked, *reply, first, err)
 	}
 }
 

@@ -90,6 +90,7 @@ func (g *randomWindow) closeWindow() {
 		l.w.failf("%s: the end of a window: %v", l.q.h.name, err)
 	}
 	for l.q.session.Detach(g.slot.actualBytes()) {
+		l.q.conn.interruptWrite()
 	}
 	for _, x := range g.writes {
 		x.to.acceptEither(x.want, nil, "write to a window that has ended")

@@ -37,6 +37,7 @@ type World struct {
 	assocKiller  assocKiller
 	linkFailures *linkFailures
 	joined       *joinedState             // on a ground that is shared, else nil
+	tcp          *tcpWorld                // of sessions over TCP; nil: over the association
 	chooseQP     func(private []byte) *qp // what serve does, where it is set
 	coverage     Coverage
 }
@@ -207,7 +208,7 @@ func (w *World) acceptAssoc(a *assoc.Assoc, _ *rawio.Packet) Conn { return w.b.a
 
 // nextEventAt is when there is something to do that no timer of a node tells of.
 func (w *World) nextEventAt() rawio.Time {
-	t := min(w.linkFailures.nextAt(), w.assocKiller.at, w.mtuChanges.next)
+	t := min(w.linkFailures.nextAt(), w.assocKiller.at, w.mtuChanges.next, w.tcp.nextAt())
 	for _, l := range w.workloads {
 		t = min(t, l.next)
 	}
@@ -222,6 +223,7 @@ func (w *World) actDue() {
 	w.mtuChanges.changeMTU(w)
 	w.linkFailures.actDue(w)
 	w.assocKiller.actDue(w)
+	w.tcp.actDue()
 	for _, l := range w.workloads {
 		if l.next <= w.now {
 			l.actDue(w.now)
@@ -252,20 +254,22 @@ func (w *World) pendingWork() (s string) {
 		s += fmt.Sprintf("[%s %d: %d posted, %d writes to cover, %d messages expected, %v] ",
 			l.q.h.name, i/2, len(l.posted), len(l.uncovered), len(l.expect), l.q.core.State())
 	}
-	return s + fmt.Sprintf("%d operations and %d sessions to come", w.ops, w.sessions)
+	return s + w.tcp.pending() + fmt.Sprintf("%d operations and %d sessions to come", w.ops, w.sessions)
 }
 
 // Run plays the world to its end and returns the first violation.
 func (w *World) Run() error {
-	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
-		return err
+	if w.tcp == nil {
+		if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
+			return err
+		}
+		w.connectHosts()
+		w.runUntil("setup", func() bool { return w.conn.up })
+		if w.err != nil {
+			return w.err
+		}
+		w.assocKiller.drawKill(w)
 	}
-	w.connectHosts()
-	w.runUntil("setup", func() bool { return w.conn.up })
-	if w.err != nil {
-		return w.err
-	}
-	w.assocKiller.drawKill(w)
 	w.openLanes()
 	w.runUntil("operations", func() bool { return !w.hasWork() })
 	w.assocKiller.at = rawio.Never
@@ -323,6 +327,11 @@ func (w *World) finishSessions() {
 	for _, l := range w.workloads {
 		l.checkAllDone()
 	}
+	if w.tcp != nil {
+		w.runUntil("end of all connections", func() bool { return len(w.tcp.conns) == 0 })
+		w.checkEnd()
+		return
+	}
 	if err := w.conn.a.Shutdown(w.a.node.Time()); err != nil {
 		w.failf("shutdown: %v", err)
 	}
@@ -342,8 +351,13 @@ func (w *World) closeSessions() {
 	}
 	for _, q := range w.qpsOf(w.a) {
 		q.core.Close()
+		if w.tcp != nil {
+			q.conn.Pump()
+		}
 	}
-	w.conn.Pump()
+	if w.tcp == nil {
+		w.conn.Pump()
+	}
 }
 
 // checkEnd looks for what is left over when everything has ended.
