@@ -10,7 +10,10 @@ import (
 
 // ddpbenchCommand runs the project's own tool.
 func ddpbenchCommand(b *bench, e *end) []string {
-	argv := []string{b.ddpbench, e.Verb, "--json", "--link", e.Link, "--local", e.Local.String()}
+	argv := []string{b.ddpbench, e.Verb, "--json", "--link", e.Link}
+	if e.Server || e.Link != linkTCP { // over TCP a client leaves by the system's routes
+		argv = append(argv, "--local", e.Local.String())
+	}
 	if e.Host.IsValid() {
 		argv = append(argv, "--tun-host", e.Host.String())
 	}

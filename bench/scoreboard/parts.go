@@ -224,8 +224,10 @@ func allParts() []part {
 		rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
 		specs: append(growthSpecs(true, underWay, crowd, hundredThousand),
 			manyAssocsSpec(idle, "udp", hundredThousand, heartbeatInterval(hundredThousand))), asked: true}
+	mpa := part{name: linkTCP, about: "RDMA over TCP by MPA, beside TCP and the links of SCTP", rounds: channelRounds,
+		run: shapeRun, extra: startTime, specs: mpaPlan()}
 	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks",
-		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
+		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, mpa, huge}
 }
 
 // partsNamed are the parts with these names, separated by commas; by default all that need not be

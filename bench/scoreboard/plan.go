@@ -9,6 +9,9 @@ const (
 	tun1500  = "tun/1500"
 )
 
+// linkTCP is the "link" of RDMA over TCP by MPA, which has none of ours.
+const linkTCP = "tcp"
+
 // Sizes of messages in octets.
 const (
 	tiny = 64
@@ -147,5 +150,25 @@ func measurePlan() (list []spec) {
 	}
 	add(pingPong(tcpSpec(lo64K, tiny)), pingPong(pionOver(tiny)))
 	add(pingPong(usrsctpSpecs("raw", veth1500, tiny)[0]), pingPong(usrsctpSpecs("udp", lo1500, tiny)[0]))
+	return list
+}
+
+// mpaPlan is RDMA over TCP beside Go's TCP on the same device, and beside links of SCTP.
+func mpaPlan() (list []spec) {
+	for _, net := range []string{lo64K, lo1500, veth1500} {
+		list = append(list, tcpSpec(net, big))
+		for _, v := range verbs {
+			list = append(list, ddpbenchSpec(v, linkTCP, net, big))
+		}
+		sctpLinks := []string{"raw"}
+		if net == lo1500 {
+			sctpLinks = append(sctpLinks, "udp")
+		}
+		for _, l := range sctpLinks {
+			list = append(list, ddpbenchSpec("write", l, net, big))
+		}
+		list = append(list, pingPong(tcpSpec(net, tiny)), pingPong(ddpbenchSpec("send", linkTCP, net, tiny)),
+			pingPong(ddpbenchSpec("write", linkTCP, net, tiny)))
+	}
 	return list
 }

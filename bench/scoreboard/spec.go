@@ -12,7 +12,7 @@ import (
 type spec struct {
 	Peer string `json:"peer"`           // a key of peers
 	Verb string `json:"verb,omitempty"` // of ddpbench: write, read or send
-	Link string `json:"link,omitempty"` // raw, udp or tun, where there is a choice
+	Link string `json:"link,omitempty"` // raw, udp, tun or linkTCP, where there is a choice
 	Net  string `json:"net"`            // a key of networks
 	// octets in a message; a pump has packets as long as the path takes
 	Size     int           `json:"size,omitempty"`

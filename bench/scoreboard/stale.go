@@ -68,6 +68,11 @@ func (s spec) codeFolders() (list []string) {
 			list = append(list, ":(top,glob)"+d+"/**/*.go", ":(top,glob)"+d+"/**/*.s")
 		}
 	}
+	if s.Link == linkTCP {
+		add("mpa", "ddp", "rdma")
+		add(below...)
+		return append(list, ":(top,glob)rawio/*.go")
+	}
 	switch s.Peer {
 	case "pump":
 		add("internal/test/baseline")

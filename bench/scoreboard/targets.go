@@ -56,6 +56,7 @@ var targets = []string{
 	13: "growth",
 	14: "a load that changes",
 	15: "go-diameter beside itself over TCP",
+	16: "RDMA over TCP by MPA, beside TCP",
 }
 
 // allChecks are the project's targets, each with a name of its own.
@@ -133,6 +134,20 @@ func allChecks() (list []check) {
 		list = append(list, check{target: 6, what: "allocations for a message, " + s.String(), q: allocsPerMessage,
 			num:   s,
 			bound: allocated, atMost: true})
+	}
+	return append(list, mpaChecks()...)
+}
+
+// mpaChecks hold RDMA over TCP to what Go's TCP does on the same device.
+func mpaChecks() (list []check) {
+	for _, net := range []string{lo64K, lo1500, veth1500} {
+		list = append(list, atLeast(16, 0.85, "RDMA Write of 1M over tcp, "+net+", to TCP",
+			ddpbenchSpec("write", linkTCP, net, big), tcpSpec(net, big)))
+		for _, v := range []string{"send", "write"} {
+			list = append(list, check{target: 16, what: "ping-pong by " + v + " of 64 octets over tcp, " + net + ", to TCP's",
+				q: medianLatency, num: pingPong(ddpbenchSpec(v, linkTCP, net, tiny)),
+				den: []spec{pingPong(tcpSpec(net, tiny))}, bound: 1.3, atMost: true})
+		}
 	}
 	return list
 }
