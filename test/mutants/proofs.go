@@ -99,6 +99,8 @@ func (c *claims) checkProofs(list []*fault) error {
 			continue // TestFaultsApply says so
 		} else if n, err := countStatements(string(text), is); err != nil || n > 1 {
 			wrong("changes %d statements: a proof changes one (%v)", n, err)
+		} else if w, err := newWeaver(string(text)); err != nil || errors.Is(w.weaveFault(f), errNotWoven) {
+			wrong("is not within one function (%v)", err)
 		}
 	}
 	return errors.Join(errs...)
