@@ -116,6 +116,7 @@ var helps = map[string]string{
 	"rdma.Stats.EventsLost":              "Events that found Limits.MaxEvents others waiting for NextEvent.",
 	"rdma.TCPStats.Connections":          "That have ended, whatever became of them.",
 	"rdma.TCPStats.Dropped":              "Closed at once, as Limits.MaxRequests others had not asked for anything yet.",
+	"rdma.TCPStats.TLSFaults":            "Accepted, and closed because the TLS handshake has failed (Config.TLS).",
 	"rdma.TCPStats.StartupTimeouts":      "Ended because the peer did not send its start-up frame in time.",
 	"rdma.TCPStats.StartupFaults":        "Ended because its start-up frame was wrong (RFC 5044 section 8, code 4).",
 	"ddpadapt.Stats.SegmentsIn":          "DDP Segments.",

@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"errors"
-	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
@@ -165,7 +164,7 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 		a.good()
 	}
-	s, n := peers[0].Stats(), cap(x.a.sctp.slotFor(netip.AddrPort{}).busy)
+	s, n := peers[0].Stats(), cap(x.a.sctp.slotFor(peerName{}).busy)
 	check.That(t, s.Sessions >= 2 && n == 1, "%+v, %d may set up an association with one peer at once", s, n)
 	p := b.qp.lockCore().sctp()
 	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.chargedOctets

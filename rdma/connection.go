@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"crypto/tls"
 	"net/netip"
 
 	"github.com/rddp-go/rddp/ddp"
@@ -27,6 +28,8 @@ type connection interface {
 	remoteAddr() netip.AddrPort
 	// remoteAddrLocked is remoteAddr for the holder of the lock.
 	remoteAddrLocked() netip.AddrPort
+	// connectionState returns what TLS knows of the peer, false in the clear. It is for anybody.
+	connectionState() (tls.ConnectionState, bool)
 	// flushLater has peer.runQPWork called once what was taken for sending is written.
 	flushLater()
 	// detach copies what is on its way of memory inside within, for a session. It is for anybody.

@@ -57,7 +57,7 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		check.OK(t, err)
 	}
 	table := func(i int) {
-		d.sctp.slotFor(netip.AddrPortFrom(netip.Addr{}, uint16(i)))
+		d.sctp.slotFor(peerName{addr: netip.AddrPortFrom(netip.Addr{}, uint16(i))})
 		d.countStat(&d.stats.IdleEnded)
 		r := new(Request)
 		x.l.offerRequest(r)

@@ -50,8 +50,8 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	if cfg != nil {
 		d.cfg = *cfg
 	}
-	if d.cfg.SCTP.TLS != nil {
-		return nil, ErrNoTLS
+	if err := d.cfg.checkTLS(); err != nil {
+		return nil, err
 	}
 	d.limits = d.cfg.Limits
 	if err := d.limits.applyDefaults(); err != nil {

@@ -35,7 +35,7 @@
 //	l, err := dev.ListenOn("tcp", ":5043")   reply, err := qp.Dial(ctx, "tcp", "host:5043", private)
 //
 // One Device serves both, with one table of STags. [QP.ConnectOver] and [Device.RequestOver] take a
-// connection that the program has, such as one of TLS. Differences:
+// connection that the program has. With Config.TLS both networks are encrypted. Differences:
 //
 //   - A QP has a connection of its own. Each costs two goroutines, and 4 KiB to 256 KiB to read
 //     into.

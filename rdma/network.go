@@ -89,7 +89,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 		if isTCP {
 			return q.dev.tcp.connect(ctx, q, networkTCP, remote.String(), private)
 		}
-		return q.dev.sctp.connect(ctx, q, remote, private)
+		return q.dev.sctp.connect(ctx, q, remote, hostOf(remote.String()), private)
 	})
 }
 
@@ -104,8 +104,20 @@ func (q *QP) Dial(ctx context.Context, network, address string, private []byte) 
 		if err != nil {
 			return err
 		}
-		return q.dev.sctp.connect(ctx, q, remotes[0], private)
+		return q.dev.sctp.connect(ctx, q, remotes[0], hostOf(address), private)
 	})
+}
+
+// hostOf returns whom an address names, which TLS looks for in the certificate.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return "localhost"
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().WithZone("").String()
+	}
+	return host
 }
 
 // dial reserves the QP, has it bound to a session by connect, and waits for the peer's answer.
@@ -141,7 +153,9 @@ func (q *QP) dial(ctx context.Context, network string, private []byte, connect f
 func (q *QP) ConnectOver(ctx context.Context, c net.Conn, private []byte) ([]byte, error) {
 	var over *tcpConn
 	reply, err := q.dial(ctx, networkTCP, private, func(bool) (err error) {
-		over, err = q.dev.tcp.connectOver(q, c, true, private)
+		if err = q.dev.tcp.encrypted(ctx, c); err == nil {
+			over, err = q.dev.tcp.connectOver(q, c, true, private)
+		}
 		return err
 	})
 	if over != nil && err != nil {
@@ -154,6 +168,9 @@ func (q *QP) ConnectOver(ctx context.Context, c net.Conn, private []byte) ([]byt
 // has. See QP.ConnectOver. The connection is the Device's from now on. It is the program's again if
 // it rejects the request, once Request.Reject has returned.
 func (d *Device) RequestOver(ctx context.Context, c net.Conn) (*Request, error) {
+	if err := d.tcp.encrypted(ctx, c); err != nil {
+		return nil, err
+	}
 	l := d.newListener()
 	t, err := d.tcp.serve(l, c, true, nil)
 	if err != nil {

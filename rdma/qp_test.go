@@ -151,7 +151,7 @@ func TestClaimsOfStreams(t *testing.T) {
 func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
-	slot := x.a.sctp.slotFor(x.addr)
+	slot := x.a.sctp.slotFor(peerName{addr: x.addr})
 	for range 2 { // while another one sets the association up, and when it may do so itself
 		slot.busy <- struct{}{}
 		_, err := a.qp.Connect(must.Ended(), x.addr, nil)

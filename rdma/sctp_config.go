@@ -1,7 +1,7 @@
 package rdma
 
 import (
-	"errors"
+	"crypto/tls"
 	"io"
 	"time"
 
@@ -30,13 +30,18 @@ const (
 	defaultSackDelay     = 10 * time.Millisecond
 )
 
-// ErrNoTLS: a Device does not encrypt yet. Config.SCTP.TLS is for package sctp.
-var ErrNoTLS = errors.New("rdma: a Device does not encrypt yet: Config.SCTP.TLS has to be nil")
-
 // Config says how a Device behaves. The zero value is what most programs want.
 type Config struct {
-	// SCTP refines the associations; its adaptation indication and stream numbers are set here.
-	// Default those of sctp.Config. With TLS NewDevice fails with ErrNoTLS.
+	// TLS encrypts and authenticates all that goes over SCTP, as sctp.Config.TLS says (experimental),
+	// and over TCP, by TLS 1.3 below MPA. Peers in the clear are refused. Both sides show a
+	// certificate. A peer is verified as the server ServerName, by RootCAs, if that is set; QP.Dial
+	// sets it to the host that it calls. Without it a peer is verified as a client, by ClientCAs.
+	// VerifyConnection is called before the peer can reach any memory. Default nil: all goes in the
+	// clear.
+	TLS *tls.Config
+
+	// SCTP refines the associations; its adaptation indication, stream numbers and TLS are set here.
+	// Default those of sctp.Config.
 	SCTP sctp.Config
 
 	// Transport bounds what all associations together may use. Default those of
@@ -86,9 +91,13 @@ func (c *Config) applySCTPDefaults(link rawio.Link, streams int) {
 }
 
 // config is the configuration of one association under a sctpConn, which is made when the
-// association is.
-func (t *sctpTransport) config(initiator bool, l *Listener, made func(*sctpConn)) *sctp.Config {
-	c := t.dev.cfg.SCTP
+// association is. host is whom this side dials, empty for a listener.
+func (t *sctpTransport) config(host string, l *Listener, made func(*sctpConn)) *sctp.Config {
+	c, initiator := t.dev.cfg.SCTP, l == nil
+	if c.TLS != nil && host != "" && c.TLS.ServerName == "" && !c.TLS.InsecureSkipVerify {
+		c.TLS = c.TLS.Clone()
+		c.TLS.ServerName = host
+	}
 	c.NewUpper = func(conn *sctp.Conn, a *assoc.Assoc) upper.Protocol {
 		s := newSCTPConn(t.dev, conn, a, initiator, l)
 		if made != nil {

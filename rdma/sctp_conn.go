@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"crypto/tls"
 	"net/netip"
 	"unsafe"
 
@@ -70,6 +71,8 @@ func (s *sctpConn) remoteAddrLocked() netip.AddrPort {
 
 // flushLater needs a call only if nobody is about to make one: the lock's owner may be done for
 // now.
+func (s *sctpConn) connectionState() (tls.ConnectionState, bool) { return s.c.ConnectionState() }
+
 func (s *sctpConn) flushLater() {
 	s.deferCall(func() {
 		s.lockConn()

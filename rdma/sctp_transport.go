@@ -21,11 +21,18 @@ type sctpTransport struct {
 	*sctp.Transport
 	dev *Device
 
-	mu        sync.Mutex                   // a leaf lock
-	peerSlots map[netip.AddrPort]*peerSlot // shared associations that this side set up
+	mu        sync.Mutex             // a leaf lock
+	peerSlots map[peerName]*peerSlot // shared associations that this side set up
 }
 
 // peerSlot holds the shared association with one peer.
+// peerName is whom an association was set up with. Under TLS the same address may be asked for by
+// several names, and each has to be in the certificate.
+type peerName struct {
+	addr netip.AddrPort
+	host string // empty without TLS
+}
+
 type peerSlot struct {
 	busy chan struct{} // taken while it is looked at or set up
 	// s belongs to the holder of busy. It is weak: it does not keep an ended association, and the
@@ -39,7 +46,7 @@ func newSCTPTransport(d *Device, link rawio.Link) (*sctpTransport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sctpTransport{Transport: t, dev: d, peerSlots: make(map[netip.AddrPort]*peerSlot)}, nil
+	return &sctpTransport{Transport: t, dev: d, peerSlots: make(map[peerName]*peerSlot)}, nil
 }
 
 // Transport returns the SCTP transport below, for its statistics; nil if the Device has no link.
@@ -59,8 +66,13 @@ func (d *Device) associations() []*sctp.Snapshot {
 }
 
 // connect asks the peer at remote for a session, and binds q to it.
-func (t *sctpTransport) connect(ctx context.Context, q *QP, remote netip.AddrPort, private []byte) error {
-	s, err := t.connFor(ctx, remote, q.ownAssoc)
+func (t *sctpTransport) connect(ctx context.Context, q *QP, remote netip.AddrPort, host string,
+	private []byte) error {
+	to := peerName{remote, host}
+	if t.dev.cfg.TLS == nil {
+		to.host = ""
+	}
+	s, err := t.connFor(ctx, to, q.ownAssoc)
 	if err != nil {
 		return err
 	}
@@ -85,42 +97,42 @@ func (t *sctpTransport) connect(ctx context.Context, q *QP, remote netip.AddrPor
 
 // connFor returns an established association with remote and a claim to one of its streams. It is a
 // new one if own.
-func (t *sctpTransport) connFor(ctx context.Context, remote netip.AddrPort, own bool) (*sctpConn, error) {
+func (t *sctpTransport) connFor(ctx context.Context, to peerName, own bool) (*sctpConn, error) {
 	if own {
-		return t.dial(ctx, remote)
+		return t.dial(ctx, to)
 	}
-	slot := t.slotFor(remote)
+	slot := t.slotFor(to)
 	select {
 	case slot.busy <- struct{}{}: // one setup at a time for one peer
 		defer func() { <-slot.busy }()
 	case <-ctx.Done():
-		return nil, &sctp.DialError{Remote: remote, Err: ctx.Err()}
+		return nil, &sctp.DialError{Remote: to.addr, Err: ctx.Err()}
 	}
 	if s := slot.s.Value(); s != nil && s.claimStream() {
 		return s, nil
 	}
-	s, err := t.dial(ctx, remote)
+	s, err := t.dial(ctx, to)
 	if err == nil {
 		slot.s = weak.Make(s)
 	}
 	return s, err
 }
 
-func (t *sctpTransport) dial(ctx context.Context, remote netip.AddrPort) (s *sctpConn, err error) {
-	_, err = t.Transport.Dial(ctx, remote, t.config(true, nil, func(made *sctpConn) {
+func (t *sctpTransport) dial(ctx context.Context, to peerName) (s *sctpConn, err error) {
+	_, err = t.Transport.Dial(ctx, to.addr, t.config(to.host, nil, func(made *sctpConn) {
 		s = made
 		s.streamClaims = 1
 	}))
 	return s, err
 }
 
-func (t *sctpTransport) slotFor(remote netip.AddrPort) *peerSlot {
+func (t *sctpTransport) slotFor(to peerName) *peerSlot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.peerSlots[remote]
+	s := t.peerSlots[to]
 	if s == nil {
 		s = &peerSlot{busy: make(chan struct{}, 1)}
-		t.peerSlots[remote] = s
+		t.peerSlots[to] = s
 	}
 	return s
 }
@@ -138,7 +150,7 @@ func (t *sctpTransport) listenOn(l *Listener, address string) (lowerListener, er
 	if err != nil {
 		return nil, err
 	}
-	sl, err := t.Transport.Listen(uint16(port), t.config(false, l, nil))
+	sl, err := t.Transport.Listen(uint16(port), t.config("", l, nil))
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type Stats struct {
 type TCPStats struct {
 	Connections     uint64 // that have ended, whatever became of them
 	Dropped         uint64 // closed at once, as Limits.MaxRequests others had not asked for anything yet
+	TLSFaults       uint64 // accepted, and closed because the TLS handshake has failed (Config.TLS)
 	StartupTimeouts uint64 // ended because the peer did not send its start-up frame in time
 	StartupFaults   uint64 // ended because its start-up frame was wrong (RFC 5044 section 8, code 4)
 }

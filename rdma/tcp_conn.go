@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -203,10 +204,16 @@ func (t *tcpConn) closeSocket() {
 		t.deferCall(func() { t.nc.SetReadDeadline(longAgo) })
 		return
 	}
-	if tc, ok := t.nc.(*net.TCPConn); ok && t.core.State() == mpa.Ended && t.core.Err() != nil {
-		tc.SetLinger(0)
+	nc := t.nc
+	if t.core.State() == mpa.Ended && t.core.Err() != nil {
+		if c, ok := nc.(*tls.Conn); ok {
+			nc = c.NetConn() // it would wait until its goodbye is written
+		}
+		if tc, ok := nc.(*net.TCPConn); ok {
+			tc.SetLinger(0)
+		}
 	}
-	t.deferCall(func() { t.nc.Close() })
+	t.deferCall(func() { nc.Close() })
 }
 
 // longAgo is a deadline that has passed.

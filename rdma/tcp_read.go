@@ -101,7 +101,7 @@ func (t *tcpConn) takeReadError(now rawio.Time, err error, buf *readBuffer) {
 		*buf = readBuffer{}
 		t.dropReadCharge()
 	default:
-		t.core.Lost(err)
+		t.core.Lost(t.asTLSError(err))
 	}
 }
 

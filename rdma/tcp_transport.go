@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -20,15 +21,20 @@ type tcpTransport struct {
 	dev        *Device
 	readMemory quota.Semaphore
 
-	mu        sync.Mutex // a leaf lock
-	conns     map[*tcpConn]struct{}
-	listeners map[*tcpListener]struct{}
-	isClosed  bool
-	idle      chan struct{} // closed when there is no connection; nil while nobody waits
+	life           context.Context // of TLS handshakes of accepted connections
+	stopHandshakes context.CancelFunc
+
+	mu         sync.Mutex // a leaf lock
+	conns      map[*tcpConn]struct{}
+	listeners  map[*tcpListener]struct{}
+	handshakes sync.WaitGroup // of accepted connections; none begins once isClosed is set
+	isClosed   bool
+	idle       chan struct{} // closed when there is no connection; nil while nobody waits
 }
 
 func newTCPTransport(d *Device) *tcpTransport {
-	return &tcpTransport{dev: d, conns: make(map[*tcpConn]struct{}), listeners: make(map[*tcpListener]struct{}),
+	ctx, stop := context.WithCancel(context.Background())
+	return &tcpTransport{dev: d, life: ctx, stopHandshakes: stop, conns: make(map[*tcpConn]struct{}), listeners: make(map[*tcpListener]struct{}),
 		readMemory: quota.Semaphore{Max: maxReadMemory}}
 }
 
@@ -38,7 +44,14 @@ func (t *tcpTransport) connect(ctx context.Context, q *QP, network, address stri
 	if err != nil {
 		return err
 	}
-	if _, err = t.connectOver(q, nc, false, private); err != nil {
+	over := nc
+	if t.dev.cfg.TLS != nil {
+		over, err = t.encrypt(ctx, nc, hostOf(address))
+	}
+	if err == nil {
+		_, err = t.connectOver(q, over, false, private)
+	}
+	if err != nil {
 		nc.Close()
 	}
 	return err
@@ -140,6 +153,7 @@ func (t *tcpTransport) wait(ctx context.Context) error {
 func (t *tcpTransport) close() {
 	t.mu.Lock()
 	t.isClosed = true
+	t.stopHandshakes()
 	var conns []*tcpConn
 	for c := range t.conns {
 		conns = append(conns, c)
@@ -155,6 +169,7 @@ func (t *tcpTransport) close() {
 	for _, c := range conns {
 		c.abortFor("")
 	}
+	t.handshakes.Wait()
 	for _, c := range conns {
 		<-c.ended
 		<-c.readerDone
@@ -239,8 +254,42 @@ func (l *tcpListener) serve(nc net.Conn) {
 		return
 	}
 	release := func() { l.places.Release(from, 1) }
-	if _, err := l.t.serve(l.l, nc, false, release); err != nil {
+	if l.t.dev.cfg.TLS == nil {
+		l.serveMPA(nc, nc, release)
+	} else if !l.t.startHandshake(func() { l.serveTLS(nc, release) }) {
 		release()
 		nc.Close()
 	}
+}
+
+// serveMPA waits for a request on nc, which is below over.
+func (l *tcpListener) serveMPA(nc, over net.Conn, release func()) {
+	if _, err := l.t.serve(l.l, over, false, release); err != nil {
+		release()
+		nc.Close()
+	}
+}
+
+// serveTLS is serveMPA behind a TLS handshake. It keeps the place of the connection meanwhile.
+func (l *tcpListener) serveTLS(nc net.Conn, release func()) {
+	d := l.t.dev
+	over, err := l.t.encrypt(l.t.life, nc, "")
+	if err == nil {
+		l.serveMPA(nc, over, release)
+		return
+	}
+	d.countStat(&d.stats.TCP.TLSFaults)
+	d.journal(slog.LevelWarn, addrPortOf(nc.RemoteAddr()), "TLS handshake failed", slog.Any("reason", err))
+	closeRefused(nc)
+	release()
+}
+
+// startHandshake runs f in a goroutine that close waits for. It returns false after close.
+func (t *tcpTransport) startHandshake(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.isClosed {
+		t.handshakes.Go(f)
+	}
+	return !t.isClosed
 }

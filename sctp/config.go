@@ -10,9 +10,9 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mutualtls"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
-	"github.com/rddp-go/rddp/sctp/internal/tlskeys"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/upper"
@@ -265,7 +265,7 @@ type Config struct {
 	// called before the association's first packet. Default nil: programs have no use for it.
 	NewUpper func(*Conn, *assoc.Assoc) upper.Protocol
 
-	identity   *tlskeys.Identity // of TLS, ready for use
+	identity   *mutualtls.Identity // of TLS, ready for use
 	tlsHost    string            // that Dial was called with
 	socket     *Socket           // that the association belongs to
 	mayProceed func() bool       // see assoc.Assoc.OnAnswer

@@ -176,7 +176,7 @@ func (c *Conn) writeLogEntries(list []logEntry) {
 			attrs = append(attrs, slog.Any("path", e.path))
 		}
 		if e.err != nil {
-			attrs = append(attrs, slog.String("reason", e.err.Error()))
+			attrs = append(attrs, slog.Any("reason", e.err))
 		}
 		c.t.eventLog.writeLine(level, c.RemoteAddr().(Addr).Addr(), "association: "+e.kind.String(), attrs...)
 	}

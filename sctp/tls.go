@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/rddp-go/rddp/internal/mutualtls"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/tlskeys"
@@ -18,7 +19,7 @@ import (
 //	}
 //
 //	func (e *ConfigError) Error() string
-type TLSConfigError = tlskeys.ConfigError
+type TLSConfigError = mutualtls.ConfigError
 
 // KeyError ends an association that has no keys: a handshake has failed, or keys could not be
 // replaced. It says why, and unwraps to what crypto/tls says.
@@ -33,13 +34,13 @@ func (c *Config) withIdentity(host string) (*Config, error) {
 	if c.TLS == nil {
 		return c, nil
 	}
-	own, t := *c, c.TLS
-	if host != "" && t.ServerName == "" && !t.InsecureSkipVerify {
-		t = t.Clone()
-		t.ServerName = host
-	}
+	own := *c
 	var err error
-	own.identity, err = tlskeys.NewIdentity(t)
+	if host == "" {
+		own.identity, err = mutualtls.NewIdentity(c.TLS)
+	} else {
+		own.identity, err = mutualtls.For(c.TLS, host)
+	}
 	return &own, err
 }
 

@@ -20,6 +20,9 @@ func ddpbenchCommand(b *bench, e *end) []string {
 	if e.Poll != 0 {
 		argv = append(argv, "--poll="+e.Poll.String())
 	}
+	if e.Encrypted {
+		argv = append(argv, "--insecure-self-signed")
+	}
 	if e.Server {
 		return argv
 	}

@@ -24,7 +24,7 @@ func TestOurOwnEnds(t *testing.T) {
 	b := &bench{self: self, tryout: true, nets: make(map[string]*network)}
 	bd := new(board)
 	for i, s := range []spec{
-		tcpSpec(lo64K, mid), pingPong(tcpSpec(lo1500, tiny)),
+		tcpSpec(lo64K, mid), pingPong(tcpSpec(lo1500, tiny)), encrypted(tcpSpec(lo1500, record)),
 		sctpSpec("raw", veth64K, mid), pingPong(sctpSpec("udp", lo1500, tiny)), pionOver(mid),
 		pumpOver("raw", veth1500), pumpOver("udp", lo1500), pumpOver("tun", tun1500),
 		bothWays(pumpOver("raw", lo64K)), withPolling(bareLinkPingPong("udp", lo1500)),

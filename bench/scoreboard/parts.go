@@ -226,8 +226,10 @@ func allParts() []part {
 			manyAssocsSpec(idle, "udp", hundredThousand, heartbeatInterval(hundredThousand))), asked: true}
 	mpa := part{name: linkTCP, about: "RDMA over TCP by MPA, beside TCP and the links of SCTP", rounds: channelRounds,
 		run: shapeRun, extra: startTime, specs: mpaPlan()}
+	sealed := part{name: "encryption", about: "encrypted QPs beside those in the clear, and crypto/tls over TCP",
+		rounds: shapeRounds, run: 2 * time.Second, extra: startTime, specs: encryptionSpecs()}
 	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks",
-		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, mpa, huge}
+		specs: measurePlan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, mpa, sealed, huge}
 }
 
 // partsNamed are the parts with these names, separated by commas; by default all that need not be

@@ -77,6 +77,23 @@ func bothWays(s spec) spec {
 	return s
 }
 
+func encrypted(s spec) spec {
+	s.Encrypted = true
+	return s
+}
+
+// record is the most that a TLS record holds.
+const record = 16 << 10
+
+// encryptionSpecs are QPs and TCP, each in the clear and encrypted.
+func encryptionSpecs() (list []spec) {
+	for _, s := range []spec{ddpbenchSpec("write", "raw", lo1500, big), ddpbenchSpec("write", "udp", lo1500, big),
+		tcpSpec(lo1500, record), pingPong(ddpbenchSpec("send", "udp", lo1500, tiny)), pingPong(tcpSpec(lo1500, tiny))} {
+		list = append(list, s, encrypted(s))
+	}
+	return list
+}
+
 func withQPs(s spec, n int) spec {
 	s.QPs = n
 	return s

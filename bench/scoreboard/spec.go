@@ -21,9 +21,11 @@ type spec struct {
 	Both     bool          `json:"both,omitempty"`     // both ends send; the sum counts
 	QPs      int           `json:"qps,omitempty"`      // 0: one
 	// octets that messages use in turn on each side; 0: as little as need be
-	Memory  int `json:"memory,omitempty"`
-	PathMTU int `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
-	Buffer  int `json:"buffer,omitempty"`   // of libusrsctp, octets
+	Memory int `json:"memory,omitempty"`
+	// ddpbench: by DTLS chunks; tcp: by crypto/tls. Which suite is its choice: AES-128-GCM on amd64
+	Encrypted bool `json:"encrypted,omitempty"`
+	PathMTU   int  `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
+	Buffer    int  `json:"buffer,omitempty"`   // of libusrsctp, octets
 
 	// What follows is for the shapes of programs, and for growth.
 	Shape  string `json:"shape,omitempty"`
@@ -104,7 +106,7 @@ func (s spec) String() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"},
+	}{{s.Encrypted, "encrypted"}, {s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"},
 		{s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Beside, "beside-another"}, {s.Crowd, "crowded"},
 		{s.Socket, "Socket"}} {
 		if f.on {

@@ -55,7 +55,7 @@ func codeChanged(commit string, paths []string) bool {
 // below are the packages of internal that the library is built on.
 var below = []string{
 	"internal/counters", "internal/crc32c", "internal/grace", "internal/hostaddr",
-	"internal/invariant", "internal/kernelsctp", "internal/limits", "internal/overlap",
+	"internal/invariant", "internal/kernelsctp", "internal/limits", "internal/mutualtls", "internal/overlap",
 	"internal/pollpolicy", "internal/portregistry", "internal/prefetch", "internal/quota",
 	"internal/sparse",
 }

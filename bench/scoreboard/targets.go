@@ -57,6 +57,7 @@ var targets = []string{
 	14: "a load that changes",
 	15: "go-diameter beside itself over TCP",
 	16: "RDMA over TCP by MPA, beside TCP",
+	17: "encryption beside the clear and crypto/tls",
 }
 
 // allChecks are the project's targets, each with a name of its own.
@@ -128,6 +129,16 @@ func allChecks() (list []check) {
 		check{target: 6, what: "processor time of both sides for an octet to iperf3's", q: cpuPerOctet, num: raw,
 			den: []spec{iperfSpec(lo64K, 0)}, bound: 1.5, atMost: true},
 	)
+	overTLS, pinged := encrypted(tcpSpec(lo1500, record)), pingPong(ddpbenchSpec("send", "udp", lo1500, tiny))
+	for _, s := range []spec{loop, udp} {
+		clear := map[string]float64{"raw": 0.85, "udp": 0.35}[s.Link]
+		list = append(list,
+			atLeast(17, clear, "encrypted RDMA Write of 1M over "+s.Link+", MTU 1500, to the clear", encrypted(s), s),
+			atLeast(17, 1, "encrypted RDMA Write of 1M over "+s.Link+", MTU 1500, to crypto/tls over TCP, records of 16K",
+				encrypted(s), overTLS))
+	}
+	list = append(list, check{target: 17, what: "encrypted ping-pong by Send over udp to the clear", q: medianLatency,
+		num: encrypted(pinged), den: []spec{pinged}, bound: 1, atMost: true, more: 3})
 	list = append(list, shapeChecks()...)
 	for _, s := range []spec{ddpbenchSpec("write", "raw", lo64K, mid), ddpbenchSpec("write", "udp", lo1500, mid),
 		sctpSpec("raw", lo64K, mid), sctpSpec("udp", lo1500, mid)} {

@@ -61,6 +61,9 @@ func (o *options) runAndReport(ctx context.Context, stdout, stderr io.Writer) in
 		defer o.metrics.Close()
 		err = o.link.Trace.Open("ddpbench", o.traceVantage())
 	}
+	if err == nil {
+		err = o.link.Encryption.Open("ddpbench", o.self, stderr)
+	}
 	written := true
 	if err == nil {
 		if err = o.runMode(ctx, stdout); err == nil {

@@ -81,7 +81,7 @@ const (
 	noMulticast = "an association has one peer, so there is no multicast"
 	noBox       = "there is no device that could do it: the stack is software"
 	noJudge     = "ddpbench measures and does not judge: compare what --json prints"
-	noCipher    = "nothing is encrypted here: run it through IPsec"
+	noCipher    = "--insecure-self-signed, or --cert, encrypts all that is sent"
 )
 
 // refusedFlags are the flags of perftest that make no sense here.

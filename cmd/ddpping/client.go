@@ -322,7 +322,7 @@ func (c *client) handleAttempt(t attemptResult) error {
 		}
 		return nil
 	case t.fatal, !c.wasConnected && (errors.As(t.err, &rejected) || errors.As(t.err, &foreign) ||
-		errors.Is(t.err, errHello)):
+		errors.Is(t.err, errHello) || cli.IsOfTLS(t.err)):
 		return t.err
 	case errors.Is(t.err, context.DeadlineExceeded), errors.Is(t.err, sctp.ErrInitTimeout):
 		c.explainNoAnswer(t.err)

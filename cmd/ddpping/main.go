@@ -95,6 +95,9 @@ func (o *options) runAndReport(ctx context.Context, stdout, stderr io.Writer) in
 		err = o.link.Trace.Open("ddpping", o.traceVantage())
 	}
 	if err == nil {
+		err = o.link.Encryption.Open("ddpping", o.self, stderr)
+	}
+	if err == nil {
 		var code int
 		if code, err = o.runMode(ctx, stdout); err == nil {
 			err = o.link.RecordingError()

@@ -80,6 +80,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 		err = o.link.Trace.Open("rcopy", o.vantage())
 	}
 	if err == nil {
+		err = o.link.Encryption.Open("rcopy", false, stderr)
+	}
+	if err == nil {
 		if o.listen {
 			err = o.serve(ctx)
 		} else {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"net/netip"
 
 	"github.com/rddp-go/rddp/internal/kernelsctp"
@@ -46,6 +47,9 @@ func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w
 	}
 	c.SCTP.EncapPort, c.SCTP.DisablePMTUD, c.SCTP.NewController = encap, f.NoSearch, f.controller.factory
 	c.TCP.NoCRC = f.NoCRC
+	if c.TLS = f.Encryption.Config(f.dialled); c.TLS != nil {
+		c.Transport.Logger = slog.New(refusalLog{&f.Encryption})
+	}
 	if addrs, _ := f.localAddrs(); len(addrs) > 1 {
 		c.SCTP.LocalAddrs = addrs
 	}

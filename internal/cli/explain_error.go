@@ -26,6 +26,8 @@ type SessionError struct{ Err error }
 func (e *SessionError) Error() string {
 	var aborted *assoc.AbortError
 	switch {
+	case explainTLS(e.Err) != "":
+		return "the session has ended: " + explainTLS(e.Err)
 	case errors.Is(e.Err, assoc.ErrProtoUnreachable):
 		return "the session has ended: the other side's program is gone, its host says that nothing listens " +
 			"there any more"
@@ -53,6 +55,8 @@ func explainError(err error) string {
 		return err.Error()
 	case errors.As(err, &usage):
 		return usage.Text
+	case explainTLS(err) != "":
+		return explainTLS(err)
 	case errors.As(err, &local):
 		return strings.TrimPrefix(local.Error(), "sctp: ")
 	case errors.As(err, &perm):
@@ -77,7 +81,7 @@ func explainError(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED) && isOfTCP(err):
 		return "the host is up but nothing listens there: is the server running with the same --link and --port?"
 	case errors.As(err, &frame), errors.Is(err, mpa.ErrClosedEarly):
-		return err.Error() + ": is something else than this tool listening there?"
+		return err.Error() + ": is something else than this tool listening there, or does it take encrypted sessions only?"
 	case errors.Is(err, assoc.ErrProtoUnreachable):
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:

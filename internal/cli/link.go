@@ -39,6 +39,8 @@ type LinkFlags struct {
 	Shards     int            // queues of incoming packets, 0: one
 	NoCRC      bool           // with tcp, if the peer can do without
 	Trace      Trace          // of associations
+	Encryption TLSFlags       // of all that is sent
+	dialled    string         // the host that Resolve was asked for
 	controller controllerFlag // of what this end sends
 	pcapLink   *pcap.Link     // what writes Pcap
 
@@ -66,6 +68,7 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.Var(&f.controller, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its "+
 		"letter) or bbr (default cubic)")
 	f.Trace.Add(fs)
+	f.Encryption.Add(fs)
 	fs.Var(Duration(&f.Poll, 0, -time.Second, time.Second), "poll",
 		"poll this `time` before blocking for packets: lower latency for a busy processor; less than 0 blocks "+
 			"at once (default: up to 40us, as long as packets come that soon)")
@@ -258,6 +261,7 @@ func (f *LinkFlags) openSelf(kind string) (*SelfLinks, error) {
 // flags, or that of a local address.
 func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
 	addrs := []string{host}
+	f.dialled = host
 	if _, err := netip.ParseAddr(host); err != nil {
 		if addrs, err = net.LookupHost(host); err != nil {
 			return netip.Addr{}, fmt.Errorf("%s: %w", host, err)

@@ -53,7 +53,7 @@ var layers = [][]string{
 	{"internal/portregistry", "internal/pollpolicy"},
 	{"rawio"},
 	{"rawio/rddplayers"}, // which must not share code with what it decodes
-	{"internal/prefetch", "internal/counters", "internal/crc32c", "internal/test/concurrent", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/overlap", "internal/sparse"},
+	{"internal/prefetch", "internal/counters", "internal/crc32c", "internal/test/concurrent", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/mutualtls", "internal/overlap", "internal/sparse"},
 }
 
 // layerOf is the line of a package, -1 where it has none.

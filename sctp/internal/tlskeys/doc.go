@@ -6,5 +6,5 @@
 //   - Out, by calls of an Owner: records; the exported keys with the peer's identity; an error.
 //   - Invariant: a client's Finished is handed over together with the keys, never before. A session
 //     that is closed, or whose peer sends too much, ends; goroutines are bounded.
-//   - Read first: session.go; config.go has what becomes of a tls.Config.
+//   - Read first: session.go; internal/mutualtls has what becomes of a tls.Config.
 package tlskeys

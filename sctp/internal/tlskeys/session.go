@@ -8,12 +8,10 @@ import (
 	"net"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mutualtls"
 	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/internal/seal"
 )
-
-// errNotAsked is for a server that does not authenticate its client.
-var errNotAsked = errors.New("the server has not asked for a certificate: both sides have to be authenticated")
 
 // errData is for a peer that uses the TLS connection.
 var errData = errors.New("the peer has sent application data in the TLS connection of key management")
@@ -40,7 +38,7 @@ var errClosed = errors.New("the TLS connection of key management was closed")
 
 // Config is what the sessions of an association have in common.
 type Config struct {
-	Identity    *Identity
+	Identity    *mutualtls.Identity
 	Params      keymgmt.Params
 	WithRestart bool
 	Pool        *Pool
@@ -53,8 +51,7 @@ type Session struct {
 	cfg      *Config
 	owner    Owner
 	pipe     *pipe
-	own      *x509.Certificate // that was shown to the peer
-	wasAsked bool              // for a certificate
+	mutualtls.Handshake
 }
 
 // Start begins a session. first is the certificate that the peer has shown in the first session of
@@ -93,7 +90,7 @@ func (s *Session) run(first *x509.Certificate) {
 		s.pipe.end()
 	}()
 	var conn *tls.Conn
-	if c := s.cfg.Identity.sessionConfig(s, first); s.isClient {
+	if c := s.cfg.Identity.Config(&s.Handshake, first); s.isClient {
 		conn = tls.Client(s.pipe, c)
 	} else {
 		conn = tls.Server(s.pipe, c)
@@ -140,15 +137,15 @@ func lastRecordType(records []byte) (last byte) {
 
 // result exports the keys.
 func (s *Session) result(conn *tls.Conn) (r Result, err error) {
-	if s.isClient && !s.wasAsked {
-		return r, errNotAsked
+	if s.isClient && !s.WasAsked {
+		return r, mutualtls.ErrNotAsked
 	}
 	r.State = conn.ConnectionState()
 	r.Secrets, err = keymgmt.Export(r.State.ExportKeyingMaterial, seal.Suite(r.State.CipherSuite), s.cfg.Params,
 		s.cfg.WithRestart)
 	r.Output = s.pipe.takeHeld()
-	now := s.cfg.Identity.now()
-	for _, c := range []*x509.Certificate{s.own, r.State.PeerCertificates[0]} {
+	now := s.cfg.Identity.Now()
+	for _, c := range []*x509.Certificate{s.Shown, r.State.PeerCertificates[0]} {
 		if left := c.NotAfter.Sub(now); r.ExpiresIn == 0 || left < r.ExpiresIn {
 			r.ExpiresIn = max(left, time.Second)
 		}

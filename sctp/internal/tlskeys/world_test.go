@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mutualtls"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -48,7 +49,7 @@ func newWorld(t testing.TB, client, server *tls.Config) *world {
 	w := &world{t: t, now: 1e9}
 	for i, c := range []*tls.Config{client, server} {
 		h := &host{t: t, w: w, keys: seal.NewKeyring(seal.Limits{}, 0), sessions: make(map[uint64]*Session),
-			cfg: Config{Identity: must.Get(NewIdentity(c))(t), Params: testParams, WithRestart: true, Pool: NewPool(10)}}
+			cfg: Config{Identity: must.Get(mutualtls.NewIdentity(c))(t), Params: testParams, WithRestart: true, Pool: NewPool(10)}}
 		h.m = keymgmt.New(w.now, keymgmt.Config{IsClient: i == 0, FailureTime: 363 * time.Second}, h.keys)
 		w.hosts[i] = h
 	}

@@ -1,4 +1,4 @@
-package tlskeys
+package mutualtls
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func (i *Identity) verify(state tls.ConnectionState, first *x509.Certificate) er
 }
 
 func (i *Identity) verifyOptions(others []*x509.Certificate) x509.VerifyOptions {
-	o := x509.VerifyOptions{CurrentTime: i.now(), Intermediates: x509.NewCertPool()}
+	o := x509.VerifyOptions{CurrentTime: i.Now(), Intermediates: x509.NewCertPool()}
 	for _, c := range others {
 		o.Intermediates.AddCert(c)
 	}

@@ -1,4 +1,6 @@
-package tlskeys
+// Package mutualtls makes of a program's tls.Config what both sides of an RDMA or SCTP connection
+// use: TLS 1.3, in which each shows a certificate, whatever its role in a handshake.
+package mutualtls
 
 import (
 	"crypto/tls"
@@ -7,14 +9,14 @@ import (
 	"time"
 )
 
-// ConfigError says why a tls.Config does not suffice for key management.
+// ConfigError says why a tls.Config does not do.
 type ConfigError struct{ What string }
 
-func (e *ConfigError) Error() string { return "sctp: TLS: " + e.What }
+func (e *ConfigError) Error() string { return "TLS: " + e.What }
 
-// Identity is a tls.Config for all sessions of a host's associations. Both sides are authenticated,
-// and either may begin a session. So how the peer is verified does not depend on the roles in one.
-// With a ServerName the peer is verified as that server, by RootCAs, else as a client, by ClientCAs.
+// Identity is a tls.Config for all handshakes of a host. Both sides are authenticated, and either
+// may begin one. So how the peer is verified does not depend on the roles in it. With a ServerName
+// the peer is verified as that server, by RootCAs, else as a client, by ClientCAs.
 type Identity struct{ base *tls.Config }
 
 // NewIdentity returns the Identity of a program's Config, or a ConfigError.
@@ -41,7 +43,18 @@ func acceptsAnybody(c *tls.Config) bool {
 		c.VerifyConnection == nil
 }
 
-func (i *Identity) now() time.Time {
+// For returns the Identity of a side that dials host. It has to be in the certificate, unless the
+// tls.Config names another server, or leaves the judgement to the program.
+func For(c *tls.Config, host string) (*Identity, error) {
+	if c != nil && c.ServerName == "" && !c.InsecureSkipVerify {
+		c = c.Clone()
+		c.ServerName = host
+	}
+	return NewIdentity(c)
+}
+
+// Now is the time that certificates are judged by.
+func (i *Identity) Now() time.Time {
 	if i.base.Time != nil {
 		return i.base.Time()
 	}
@@ -56,21 +69,30 @@ func (i *Identity) programVerifies() bool {
 	return i.base.InsecureSkipVerify || !i.peerIsServer() && i.base.ClientAuth == tls.RequireAnyClientCert
 }
 
-// sessionConfig returns the configuration of one session: TLS 1.3 only, both sides authenticated, no
-// tickets, no second identity.
-func (i *Identity) sessionConfig(s *Session, first *x509.Certificate) *tls.Config {
+// Handshake is what one handshake has shown of this side.
+type Handshake struct {
+	Shown    *x509.Certificate // to the peer
+	WasAsked bool              // for it, by a server
+}
+
+// ErrNotAsked is for a server that does not authenticate its client.
+var ErrNotAsked = errors.New("the server has not asked for a certificate: both sides have to be authenticated")
+
+// Config returns the configuration of one handshake: TLS 1.3 only, both sides authenticated, no
+// tickets. The peer has to be who has shown the certificate first, unless that is nil.
+func (i *Identity) Config(h *Handshake, first *x509.Certificate) *tls.Config {
 	c := i.base.Clone()
 	c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS13
 	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil
 	c.Renegotiation, c.NextProtos = tls.RenegotiateNever, nil
 	c.EncryptedClientHelloConfigList, c.EncryptedClientHelloKeys = nil, nil
 	c.Certificates = nil
-	c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		return s.show(i.certificateFor(h))
+	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return h.show(i.certificateFor(hello))
 	}
 	c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		s.wasAsked = true
-		return s.show(i.clientCertificateFor(r))
+		h.WasAsked = true
+		return h.show(i.clientCertificateFor(r))
 	}
 	// The certificate is verified below, alike in both directions.
 	c.InsecureSkipVerify, c.ClientAuth = true, tls.RequireAnyClientCert
@@ -80,15 +102,15 @@ func (i *Identity) sessionConfig(s *Session, first *x509.Certificate) *tls.Confi
 }
 
 // show notes which certificate the peer gets to see.
-func (s *Session) show(c *tls.Certificate, err error) (*tls.Certificate, error) {
+func (h *Handshake) show(c *tls.Certificate, err error) (*tls.Certificate, error) {
 	if err == nil && (c == nil || len(c.Certificate) == 0) {
 		err = errNoCertificate
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.own = c.Leaf; s.own == nil {
-		s.own, err = x509.ParseCertificate(c.Certificate[0])
+	if h.Shown = c.Leaf; h.Shown == nil {
+		h.Shown, err = x509.ParseCertificate(c.Certificate[0])
 	}
 	return c, err
 }
