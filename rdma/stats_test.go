@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -185,6 +186,14 @@ func TestEveryCounterCounts(t *testing.T) {
 	}
 	rows["TCP.Connections"], rows["TCP.StartupFaults"] = startup("GET /"), startup("GET /")
 	rows["TCP.StartupTimeouts"], rows["TCP.Dropped"] = startup("MPA ID"), startup("")
+	rows["TCP.TLSFaults"] = func(t *testing.T) *Device {
+		ca := certs.New(t)
+		x := newTLSLab(t, networkTCP, nil, ca.Listener(t), nil, nil)
+		_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
+		check.That(t, err != nil, "a peer in the clear is let in")
+		until(t, "count", func() bool { return x.b.Stats().TCP.TLSFaults > 0 })
+		return x.b
+	}
 	counters.Each(Stats{}, func(name string, _ uint64) {
 		drive := rows[name]
 		if drive == nil && (strings.HasPrefix(name, "Sessions.") || strings.HasPrefix(name, "Faults.")) {

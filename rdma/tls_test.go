@@ -78,7 +78,7 @@ func (l *errorLog) has(is func(error) bool) bool {
 }
 
 // newTLSLab joins two devices over SCTP or TCP, whose second one logs to log.
-func newTLSLab(t *testing.T, network string, client, server *tls.Config, log *errorLog,
+func newTLSLab(t testing.TB, network string, client, server *tls.Config, log *errorLog,
 	mangle func(pkt []byte)) *lab {
 	x := &lab{t: t}
 	var la, lb rawio.Link
@@ -150,6 +150,28 @@ func TestEncryptedQPs(t *testing.T) {
 				check.That(t, sealed > 100 && leaked == 0, "%d packets are sealed, %d leak", sealed, leaked)
 				mu.Unlock()
 			}
+		})
+	}
+}
+
+// Sessions of peers that show certificates, each with a handshake of its own.
+func BenchmarkEncryptedSetups(b *testing.B) {
+	for _, network := range bothNetworks {
+		b.Run(network, func(b *testing.B) {
+			ca := certs.New(b)
+			x := newTLSLab(b, network, ca.Dialer(b, "client.test"), ca.Listener(b), nil, nil)
+			cq := [2]*CQ{must.Get(x.a.CreateCQ(64))(b), must.Get(x.b.CreateCQ(64))(b)}
+			qp := func(d *Device, cq *CQ) *QP {
+				return must.Get(d.CreateQP(&QPConfig{PD: d.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1,
+					OwnAssociation: true}))(b)
+			}
+			for b.Loop() {
+				p, q := qp(x.a, cq[0]), qp(x.b, cq[1])
+				must.Do(x.connect(p, nil, func(r *Request) error { return r.Accept(q, nil) }))(b)
+				p.Close()
+				q.Close()
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "handshakes/s")
 		})
 	}
 }

@@ -266,9 +266,9 @@ type Config struct {
 	NewUpper func(*Conn, *assoc.Assoc) upper.Protocol
 
 	identity   *mutualtls.Identity // of TLS, ready for use
-	tlsHost    string            // that Dial was called with
-	socket     *Socket           // that the association belongs to
-	mayProceed func() bool       // see assoc.Assoc.OnAnswer
+	tlsHost    string              // that Dial was called with
+	socket     *Socket             // that the association belongs to
+	mayProceed func() bool         // see assoc.Assoc.OnAnswer
 }
 
 // numOptions is how many fields Config and assoc.Config begin with in common: all but

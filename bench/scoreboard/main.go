@@ -52,7 +52,7 @@ func main() {
 	pflag.BoolVar(&o.quick, "quick", false, "one short round of what the targets need, by default of bulk, a minute")
 	pflag.StringVar(&o.part, "part", "",
 		"only these `parts`, separated by commas: bulk, the shapes of programs a to k, change, idle, growth, "+
-			"tcp, 100000 (default all but the last)")
+			"tcp, encryption, 100000 (default all but the last)")
 	pflag.StringVar(&o.run, "run", "", "only what matches this `regexp`")
 	pflag.BoolVar(&o.list, "list", false, "list what would be measured")
 	pflag.BoolVar(&o.json, "json", false, "print JSON")

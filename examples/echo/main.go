@@ -1,14 +1,15 @@
-// Echo is plain SCTP in a hundred lines: a server that sends each message back on the stream that
+// Echo is plain SCTP in few lines: a server that sends each message back on the stream that
 // it came by, and a client. docs/guide.md goes through it.
 //
 //	go run ./examples/echo -l
 //	go run ./examples/echo 127.0.0.1
+//
+// It takes the flags of ddpping that encrypt.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,9 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp"
@@ -24,25 +28,34 @@ import (
 const port = 7
 
 func main() {
-	listen := flag.Bool("l", false, "serve")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *listen, flag.Arg(0)); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, "echo:", err)
+	err := run(ctx, os.Args[1:])
+	if err != nil && !errors.Is(err, pflag.ErrHelp) && ctx.Err() == nil {
+		cli.PrintError(os.Stderr, "echo", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, listen bool, host string) error {
-	if listen {
+func run(ctx context.Context, args []string) error {
+	var encryption cli.TLSFlags
+	flags := cli.NewFlags("echo")
+	listen := flags.BoolP("listen", "l", false, "serve")
+	encryption.Add(flags)
+	if err := cli.Parse(flags, args, os.Stdout, "Usage: echo -l | ADDRESS"); err != nil {
+		return err
+	}
+	if err := encryption.Open("echo", false, os.Stderr); err != nil {
+		return err
+	}
+	if *listen {
 		link, err := udp.Open(udp.Config{}) // SCTP in UDP: no privilege needed
 		if err != nil {
 			return err
 		}
-		return serve(ctx, link, os.Stdout)
+		return serve(ctx, link, &sctp.Config{TLS: encryption.Config("")}, os.Stdout)
 	}
-	peer, err := netip.ParseAddr(host)
+	peer, err := netip.ParseAddr(flags.Arg(0))
 	if err != nil {
 		return err
 	}
@@ -50,16 +63,16 @@ func run(ctx context.Context, listen bool, host string) error {
 	if err != nil {
 		return err
 	}
-	return call(ctx, link, netip.AddrPortFrom(peer, port), os.Stdout)
+	return call(ctx, link, netip.AddrPortFrom(peer, port), &sctp.Config{TLS: encryption.Config(peer.String())}, os.Stdout)
 }
 
-func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
+func serve(ctx context.Context, link rawio.Link, cfg *sctp.Config, out io.Writer) error {
 	t, err := sctp.NewTransport(link, nil)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	l, err := t.Listen(port, nil)
+	l, err := t.Listen(port, cfg)
 	if err != nil {
 		return err
 	}
@@ -99,13 +112,13 @@ func answerOn(c *sctp.Conn, asked uint16) uint16 {
 	return asked % uint16(c.Stats().OutStreams)
 }
 
-func call(ctx context.Context, link rawio.Link, server netip.AddrPort, out io.Writer) error {
+func call(ctx context.Context, link rawio.Link, server netip.AddrPort, cfg *sctp.Config, out io.Writer) error {
 	t, err := sctp.NewTransport(link, nil)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	c, err := t.Dial(ctx, server, nil)
+	c, err := t.Dial(ctx, server, cfg)
 	if err != nil {
 		return err
 	}

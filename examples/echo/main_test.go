@@ -32,7 +32,7 @@ func TestEachStreamIsAnswered(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			served := make(chan error, 1)
 			ready, said := io.Pipe()
-			go func() { served <- serve(ctx, a, said) }()
+			go func() { served <- serve(ctx, a, nil, said) }()
 			_, _ = ready.Read(make([]byte, 100)) // it listens
 			tr := must.Get(sctp.NewTransport(b, nil))(t)
 			defer tr.Close()
@@ -53,9 +53,9 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error)
 	ready, said := io.Pipe()
-	go func() { served <- serve(ctx, a, said) }()
+	go func() { served <- serve(ctx, a, nil, said) }()
 	_, _ = ready.Read(make([]byte, 100)) // it listens
-	_ = call(ctx, b, netip.AddrPortFrom(a.LocalAddrs()[0].Addr(), port), os.Stdout)
+	_ = call(ctx, b, netip.AddrPortFrom(a.LocalAddrs()[0].Addr(), port), nil, os.Stdout)
 	stop()
 	<-served
 	// Unordered output:
