@@ -73,6 +73,7 @@ func (w *World) assocLost(c *conn) {
 	switch {
 	case w.joined != nil:
 		w.joined.assocParted(w, c)
+	case w.keys.setupLost(c):
 	case errors.Is(c.down, assoc.ErrShutdown) && w.finishing, w.linkFailures.isExcused(c.down):
 	case w.assocKiller.on:
 		w.cutOff()

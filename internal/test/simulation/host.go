@@ -76,6 +76,8 @@ type conn struct {
 	up   bool
 	down error // why it ended
 
+	peerless bool // the peer's half has got no keys in time
+
 	closing  []*qp // the peer has ended its half
 	flushing []*qp // requests end once the packets are on their way
 }
@@ -110,6 +112,9 @@ func (h *Host) addConn(a *assoc.Assoc, initiator bool) *conn {
 	c.mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxOutOfOrder: h.outOfOrder})
 	a.Owner = c
 	a.SetUpper(c.mux, c.mux)
+	if h.cfg.Protected {
+		a.SetKeySessions(&keySessions{h.w.keys, c, make(map[uint64]*keySession)})
+	}
 	h.conns = append(h.conns, c)
 	return c
 }
@@ -172,6 +177,7 @@ func (c *conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	case assoc.EventDown:
 		c.down = ev.Err
 		c.h.node.EP.Remove(now, c.a)
+		c.h.w.countRekeys(c)
 		c.h.w.assocLost(c)
 	}
 	c.mux.HandleEvent(now, ev)

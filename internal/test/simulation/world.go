@@ -38,6 +38,7 @@ type World struct {
 	linkFailures *linkFailures
 	joined       *joinedState             // on a ground that is shared, else nil
 	tcp          *tcpWorld                // of sessions over TCP; nil: over the association
+	keys         *keyWorld                // of encrypted associations; nil: all is in the clear
 	chooseQP     func(private []byte) *qp // what serve does, where it is set
 	coverage     Coverage
 }
@@ -53,6 +54,8 @@ type Coverage struct {
 	Windows  int // that were closed with the session going on
 	Losses   int // of associations
 	Droughts int // receives used up
+	Retried  int // associations set up again that had no keys in time
+	Rekeys   int // handshakes of encrypted associations behind their first
 	MTUs     int // changes of the network's MTU
 	Done     int // requests completed with success
 
@@ -70,6 +73,8 @@ func (t *Coverage) Add(o *Coverage) {
 	t.CutOff += o.CutOff
 	t.Windows += o.Windows
 	t.Losses += o.Losses
+	t.Retried += o.Retried
+	t.Rekeys += o.Rekeys
 	t.MTUs += o.MTUs
 	t.Droughts += o.Droughts
 	t.Done += o.Done
