@@ -4,6 +4,8 @@
 //
 //	go run ./examples/board -l
 //	go run ./examples/board 127.0.0.1 "buy milk"
+//
+// With -tcp at both ends it runs over TCP (iWARP) in place of SCTP.
 package main
 
 import (
@@ -37,18 +39,19 @@ const clients = 100 // at a time
 
 func main() {
 	listen := flag.Bool("l", false, "keep the board")
+	tcp := flag.Bool("tcp", false, "go over TCP in place of SCTP")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *listen, flag.Arg(0), flag.Arg(1)); err != nil && ctx.Err() == nil {
+	if err := run(ctx, *listen, *tcp, flag.Arg(0), flag.Arg(1)); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "board:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, listen bool, host, note string) error {
+func run(ctx context.Context, listen, tcp bool, host, note string) error {
 	if listen {
-		link, err := udp.Open(udp.Config{})
+		link, err := openLink(tcp, udp.Config{})
 		if err != nil {
 			return err
 		}
@@ -58,7 +61,7 @@ func run(ctx context.Context, listen bool, host, note string) error {
 	if err != nil {
 		return err
 	}
-	link, err := udp.Open(udp.Config{Port: udp.AnyPort})
+	link, err := openLink(tcp, udp.Config{Port: udp.AnyPort})
 	if err != nil {
 		return err
 	}
@@ -68,6 +71,14 @@ func run(ctx context.Context, listen bool, host, note string) error {
 	}
 	defer dev.Close()
 	return add(ctx, dev, netip.AddrPortFrom(peer, rdma.DefaultPort), note, os.Stdout)
+}
+
+// openLink opens what SCTP goes over. A device without a link is one for TCP.
+func openLink(tcp bool, cfg udp.Config) (rawio.Link, error) {
+	if tcp {
+		return nil, nil
+	}
+	return udp.Open(cfg)
 }
 
 // serve registers the board and lets clients in. All that they do there, the library does.

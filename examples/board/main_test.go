@@ -13,6 +13,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -48,6 +49,22 @@ func TestBoardOutlivesTooManyClients(t *testing.T) {
 		err = add(ctx, dev, server, "\x1b[2J", &out)
 	}
 	check.That(t, err == nil && out.String() == "1. \"\\x1b[2J\"\n", "%q, %v", out.String(), err)
+	stop()
+	check.Error(t, "the server", <-served, context.Canceled)
+}
+
+// Over TCP nothing is different but the link, of which there is none.
+func TestBoardOverTCP(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	ready, said := io.Pipe()
+	go func() { served <- serve(ctx, must.Get(openLink(true, udp.Config{}))(t), said) }()
+	_, _ = ready.Read(make([]byte, 100)) // it listens
+	dev := must.Get(rdma.NewDevice(nil, nil))(t)
+	defer dev.Close()
+	var out bytes.Buffer
+	must.OK(t, add(ctx, dev, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), rdma.DefaultPort), "buy milk", &out))
+	check.Equal(t, "the board", out.String(), "1. \"buy milk\"\n")
 	stop()
 	check.Error(t, "the server", <-served, context.Canceled)
 }
