@@ -94,7 +94,8 @@ func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.Stream
 
 // ResetTSNs resets the numbering of all streams, in both directions, and that of DATA chunks. What
 // was given to Send before is acknowledged first; later messages wait. How it ends is an
-// EventTSNsReset.
+// EventTSNsReset. What the peer has sent and is lost on its way is not sent again, and a peer may
+// cut a message there (section 5.2.4).
 func (a *Assoc) ResetTSNs(now rawio.Time) error {
 	return a.startStreamReset(now, reconfig.Request{ResetTSNs: true})
 }

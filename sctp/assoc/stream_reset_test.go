@@ -461,6 +461,31 @@ func TestOwnResetOfTSNs(t *testing.T) {
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN-1)), "ABORT") // nothing is so late
 }
 
+// The packets of libusrsctp 0.9.5.0 behind a reset of TSNs that it meets in the middle of a message.
+// It leaves one TSN out, and goes on with the rest of the message under SSN 0.
+func TestOwnResetOfTSNsInTheMiddleOfAPeersMessage(t *testing.T) {
+	l := resetting(t, assoc.Config{})
+	fragment := func(tsn wire.TSN, ssn wire.SSN, flags uint8, text string) []byte {
+		c := orderedOn(tsn, 7, ssn, text)
+		c[1] = flags
+		return c
+	}
+	l.Send(l.Tag, orderedOn(1000, 7, 0, "old"), fragment(1001, 1, wire.FlagB, "lost"))
+	must.OK(t, l.A.ResetTSNs(l.Now))
+	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
+	l.Send(l.Tag, fragment(1002, 1, 0, "lost"))
+	l.Send(l.Tag, reconfigChunk(func(b []byte) []byte {
+		return wire.AppendTSNResetResponse(b, uint32(l.HostTSN), wire.ReconfigPerformed, 1004, l.HostTSN+4096)
+	}))
+	l.Send(l.Tag, fragment(1004, 0, 0, "lost"))
+	l.Send(l.Tag, fragment(1005, 0, wire.FlagE, "lost"))
+	out := l.Send(l.Tag, orderedOn(1006, 6, 0, "six"), orderedOn(1007, 7, 1, "seven"))
+	l.InState(assoc.Established)
+	check.Equal(t, "cumulative TSN", cumOf(t, out), 1007)
+	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "old|six|seven|")
+	l.Expect(l.Send(l.Tag, fragment(1008, 2, wire.FlagE, "x")), "ABORT") // this is no rest
+}
+
 func TestOwnResetsOfTSNsAreRare(t *testing.T) {
 	// req 6525-5.1.4-2
 	l := resetting(t, assoc.Config{})

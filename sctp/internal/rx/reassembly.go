@@ -58,6 +58,7 @@ type Reassembly struct {
 	store      memoryStore
 	byLastTSN  lastTSNIndex
 	outOfOrder outOfOrderMessages
+	cutByReset cutMessage
 }
 
 // initBuffer makes an empty Reassembly ready for what begins with TSN initial. The receive buffer
@@ -284,10 +285,14 @@ func (r *Reassembly) checkAssembly(cum wire.TSN) error {
 		return nil
 	}
 	for m := r.byLastTSN.firstIncomplete(); m != nil && m.canNeverBeWhole(cum); m = r.byLastTSN.firstIncomplete() {
-		if !r.mayAbandon() {
+		switch {
+		case r.mayAbandon():
+			r.abandon(m)
+		case r.cutByReset.goesOnWith(m):
+			r.dropRest(m)
+		default:
 			return &ViolationError{m.firstTSN, "a fragment without its message"}
 		}
-		r.abandon(m)
 	}
 	r.byLastTSN.advanceBase(cum)
 	return nil

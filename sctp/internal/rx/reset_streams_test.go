@@ -164,6 +164,8 @@ func TestFrozenDataAroundAReset(t *testing.T) {
 			"a|b|d|e|", "cum 5"},
 		{"a fragment of before", []wire.Data{onStream(1, 3, 2, wire.FlagB, "c"), onStream(1, 5, 0, be, "e")}, nil, 5,
 			"a|b|e|", "cum 5"},
+		{"the rest of a message of before", []wire.Data{onStream(1, 3, 2, wire.FlagB, "c"), onStream(1, 6, 0, wire.FlagE, "c"),
+			onStream(1, 5, 0, 0, "c"), onStream(1, 7, 1, be, "d")}, nil, 5, "a|b|d|", "cum 7"},
 		{"the TSNs jump", nil, nil, 1 << 31, "a|b|", "cum 2147483647"},
 		{"the peer has reset a stream before", []wire.Data{onStream(1, 3, 0, be, "c"), onStream(1, 4, 1, be, "d"),
 			onStream(1, 5, 0, be, "e")}, []resetMark{{after: 2, streams: streamList(1)}}, 5, "a|b|c|d|e|", "cum 5"},
@@ -223,6 +225,57 @@ func TestRestartCutsAMessageInPieces(t *testing.T) {
 	mustPacket(t, r, 0, onStream(1, 900, 0, be, "new"))
 	r.Release(first)
 	check.Equal(t, "messages", mustDrain(t, r), "new|")
+}
+
+// A peer resets its TSNs in the middle of a message, and goes on with the rest of it under a new
+// SSN, as libusrsctp does. That message is lost, and nothing else is.
+func TestRestartInTheMiddleOfAMessage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rest []wire.Data // from TSN 901 on
+		want string
+	}{
+		{"in order", []wire.Data{onStream(1, 901, 0, 0, "m"), onStream(1, 902, 0, 0, "m"), onStream(1, 903, 0, wire.FlagE, "m"),
+			onStream(1, 904, 1, be, "b"), onStream(2, 905, 0, be, "c")}, "b|c|"},
+		{"only the end", []wire.Data{onStream(1, 901, 0, wire.FlagE, "m"), onStream(1, 902, 1, be, "b")}, "b|"},
+		{"reordered", []wire.Data{onStream(1, 904, 1, be, "b"), onStream(1, 903, 0, wire.FlagE, "m"), onStream(2, 905, 0, be, "c"),
+			onStream(1, 902, 0, 0, "m"), onStream(1, 901, 0, 0, "m")}, "c|b|"},
+		{"unordered", []wire.Data{onStream(1, 901, 0, wire.FlagU, "m"), onStream(1, 902, 0, wire.FlagU|wire.FlagE, "m"),
+			onStream(1, 903, 0, be, "b")}, "b|"},
+		{"there is no rest", []wire.Data{onStream(1, 901, 0, be, "b"), onStream(1, 902, 1, wire.FlagB, "c"),
+			onStream(1, 903, 1, wire.FlagE, "d")}, "b|cd|"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, newResetReceiver := range []func() *Receiver{newReceiver, newAbandoned} {
+				r := newResetReceiver()
+				mustPacket(t, r, 0, onStream(1, 1, 0, be, "a"), onStream(1, 2, 1, wire.FlagB, "m"))
+				r.Freeze()
+				mustPacket(t, r, 0, onStream(1, 3, 1, 0, "m"))
+				must.OK(t, r.RestartTSN(901))
+				for _, d := range c.rest {
+					mustPacket(t, r, 0, d)
+				}
+				check.Equal(t, "messages", mustDrain(t, r), "a|"+c.want)
+				check.That(t, !r.HasMissing() && r.Buffered() == 0, "something is missing, or %d octets are held", r.Buffered())
+			}
+		})
+	}
+}
+
+// Only the rest of one message may come so, and only at the first of the new TSNs.
+func TestFragmentsWithoutAMessageBehindARestart(t *testing.T) {
+	for name, list := range map[string][]wire.Data{
+		"behind the rest":           {onStream(1, 901, 0, wire.FlagE, "m"), onStream(1, 902, 1, wire.FlagE, "x")},
+		"behind a message":          {onStream(1, 901, 0, be, "a"), onStream(1, 902, 1, wire.FlagE, "x")},
+		"behind the rest's, middle": {onStream(1, 901, 0, wire.FlagE, "m"), onStream(1, 902, 1, 0, "x")},
+	} {
+		r := newReceiver()
+		must.OK(t, r.RestartTSN(901))
+		mustPacket(t, r, 0, list[0])
+		_, err := feedPacket(r, 0, list[1])
+		var v *ViolationError
+		check.That(t, errors.As(err, &v), "%s a fragment comes, and it is no violation", name)
+	}
 }
 
 // Messages that the peer gives up while DATA is frozen are not waited for.
