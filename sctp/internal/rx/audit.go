@@ -225,7 +225,7 @@ func (r *Reassembly) auditFree() error {
 	if s := &r.store; messages != int(s.numFreeMessages) || pieces != int(s.numFreePieces) ||
 		loans != int(s.numFreeRefs) ||
 		cached != s.freeBlockOctets || lists != s.freeListOctets ||
-		kept != r.byLastTSN.numSpare || pages+kept != r.byLastTSN.numPages {
+		int32(kept) != r.byLastTSN.numSpare || int32(pages+kept) != r.byLastTSN.numPages {
 		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and "+
 			"%d pages; counted are %d, %d, %d, %d, %d, %d and %d",
 			s.numFreeMessages, s.numFreePieces, s.numFreeRefs, s.freeBlockOctets, s.freeListOctets,

@@ -22,8 +22,8 @@ type lastTSNIndex struct {
 	lastTSNs       tsnset.Set // last TSNs
 	incompleteTSNs tsnset.Set // last TSNs of messages in assembly
 	sparePages     *slotPage
-	numSpare       int // pages in sparePages
-	numPages       int // pages in pageTable or sparePages
+	numSpare       int32 // pages in sparePages
+	numPages       int32 // pages in pageTable or sparePages
 }
 
 // slotPage holds the messages that end at 64 neighbouring TSNs. Only those in lastTSNs are there.
@@ -192,5 +192,6 @@ func (h *lastTSNIndex) memorySize() int {
 	if h.pageTable == nil {
 		return 0
 	}
-	return h.lastTSNs.Held() + h.incompleteTSNs.Held() + 8*cap(h.pageTable) + h.numPages*int(unsafe.Sizeof(slotPage{}))
+	const page = int(unsafe.Sizeof(slotPage{}))
+	return h.lastTSNs.Held() + h.incompleteTSNs.Held() + 8*cap(h.pageTable) + int(h.numPages)*page
 }
