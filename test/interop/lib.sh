@@ -113,9 +113,11 @@ capture() {
 # before_capture_ends NAME is for what a script looks for in a capture.
 before_capture_ends() { :; }
 
-# captured NAME ends the capture and has tshark look at every packet.
+# captured NAME ends the capture and has tshark look at every packet. It has to find chunks of the
+# types in ${has[@]}, and none of those in ${lacks[@]}.
+has=() lacks=()
 captured() {
-	local n wrong
+	local n wrong type
 	stop "$cap"
 	before_capture_ends "$1"
 	tshark -n -r "$dir/$1.pcap" -o sctp.checksum:CRC-32C -o sctp.ulp_dissection:FALSE -o sctp.reassembly:FALSE -Y sctp -T fields \
@@ -138,6 +140,14 @@ captured() {
 	else
 		ok "$1: tshark: $n packets, right checksums, none malformed"
 	fi
+	for type in ${has[@]+"${has[@]}"}; do
+		n=$(tshark -n -r "$dir/$1.pcap" -Y "sctp.chunk_type == $type" 2>/dev/null | wc -l)
+		if ((n > 0)); then ok "$1: $n packets with chunks of type $type"; else bad "$1: no chunk of type $type"; fi
+	done
+	for type in ${lacks[@]+"${lacks[@]}"}; do
+		n=$(tshark -n -r "$dir/$1.pcap" -Y "sctp.chunk_type == $type" 2>/dev/null | wc -l)
+		((n == 0)) || bad "$1: $n packets with chunks of type $type"
+	done
 	[[ $keep ]] || rm -f "$dir/$1".{pcap,tshark}
 }
 
@@ -198,6 +208,7 @@ both() {
 	local name=$1 on=$2 client=$3 seconds=$4
 	shift 4
 	mine=("$@" --adaptation 11) yours=("$@" --adaptation 12)
+	[[ $name = *-reordered-* ]] && mine+=(--reorder 3) # packets of both ends
 	if [[ $client = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
 	row "$name" "$on" "$client" "$seconds" || return
 	expect "$name" ours '^adaptation 0x0000000c' "we see the adaptation indication of $peer_name"

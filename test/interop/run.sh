@@ -14,6 +14,7 @@ keep=${KEEP:-}
 peer_name=usrsctp
 . test/interop/lib.sh
 . test/interop/reconfig.sh
+. test/interop/extensions.sh
 install /usr/include/usrsctp.h:libusrsctp-dev
 
 make_net() {
@@ -103,6 +104,7 @@ reconfig_lossy_rows
 lossless
 
 reconfig_rows
+for who in us them; do extension_rows $who; done
 both_end us
 
 # One end shuts down while the other is still sending: what the other has queued by then arrives.

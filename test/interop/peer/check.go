@@ -18,12 +18,12 @@ type checker struct {
 	want         [maxSize]byte
 }
 
-// checkMessage returns the run the message belongs to.
-func (c *checker) checkMessage(b []byte, info sctp.RecvInfo) (run int) {
+// checkMessage returns the run the message belongs to, and its number there.
+func (c *checker) checkMessage(b []byte, info sctp.RecvInfo) (run, index int) {
 	run, index, ok := runAndIndex(info.PPID)
 	if !ok {
 		c.reportWrong("payload protocol identifier", info)
-		return -1
+		return -1, -1
 	}
 	s := c.shapeOf(run, index)
 	switch {
@@ -53,7 +53,7 @@ func (c *checker) checkMessage(b []byte, info sctp.RecvInfo) (run int) {
 		}
 		c.lastSSN[s.stream] = info.SSN
 	}
-	return run
+	return run, index
 }
 
 func (c *checker) reportWrong(what string, info sctp.RecvInfo) {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/sched"
 )
 
 // options is the command line; usrsctp/options.c has the same.
@@ -32,6 +33,8 @@ type options struct {
 	seed, peerSeed     uint64
 	run, peerRun       int
 	partial            bool
+	interleave         bool
+	abandon            int
 	adaptation         int64
 	ending, reason     string
 	rtoMin, rtoMax     time.Duration
@@ -67,6 +70,9 @@ func parseOptions() *options {
 	f.IntVar(&o.run, "run", 0, "which start of this program it is")
 	f.IntVar(&o.peerRun, "peer-run", 0, "which start of the peer it is")
 	f.BoolVar(&o.partial, "partial", false, "fewer messages than expected are no failure")
+	f.BoolVar(&o.interleave, "interleave", false, "offer I-DATA (RFC 8260), and take turns among streams")
+	f.IntVar(&o.abandon, "abandon", -1,
+		"give a message up that was sent again so often (RFC 7496); all is received with the last one")
 	f.Int64Var(&o.adaptation, "adaptation", -1, "announce this adaptation layer indication")
 	f.StringVar(&o.ending, "end", "wait",
 		"wait (for the peer to end it), shutdown or abort, once all is sent and received")
@@ -143,7 +149,10 @@ func (o *options) newConfig() (*sctp.Config, error) {
 	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, OutStreams: o.streams,
 		SendBuffer: o.buffer, RecvBuffer: o.buffer,
 		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat,
-		CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans}
+		CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans, PartialReliability: o.abandon >= 0}
+	if o.interleave {
+		c.Interleaving, c.NewScheduler = true, sched.RoundRobin
+	}
 	if o.resets != "" {
 		c.StreamReset = sctp.AllowStreamReset | sctp.AllowTSNReset | sctp.AllowAddStreams
 	}

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
+
+// graceTime is how long after the last message another may come, where some are given up.
+const graceTime = 300 * time.Millisecond
 
 // transfer is the life of an established association.
 type transfer struct {
@@ -20,6 +24,9 @@ type transfer struct {
 	run       int  // the run being sent
 	sentAll   bool // of that run
 	received  int  // messages of the run that is expected
+	gotRest   bool // all that was not given up of them
+	pieces    int  // reads that were not the end of a message
+	cutOff    int  // messages of which only a part came
 	ended     bool // we have asked for the end
 	over      bool // the association is no more
 	octetsOut int
@@ -42,6 +49,12 @@ func (o *options) runTransfer(c *sctp.Conn) bool {
 	t.changed.L.Unlock()
 	rest.Wait()
 	printLine("received %d of %d", t.received, o.expect)
+	if o.interleave || o.abandon >= 0 {
+		abandoned := c.Abandoned()
+		printLine("extensions pr=%v i-data=%v pieces=%d cut-off=%d abandoned=%d", c.Extensions().Has(sctp.PartialReliability),
+			c.Extensions().Has(sctp.Interleaving), t.pieces, t.cutOff,
+			abandoned.Sent[sctp.AbandonResent]+abandoned.Unsent[sctp.AbandonResent])
+	}
 	if o.resets != "" {
 		printLine("numbers-again %d", t.check.numbersAgain)
 	}
@@ -82,8 +95,11 @@ func (t *transfer) sendAll() {
 			s := t.outgoing.shapeOf(run, i)
 			l.Unlock()
 			t.askIfDue(i)
-			n, err := t.c.WriteMsg(s.fillOctets(buf),
-				sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered})
+			info := sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered}
+			if t.abandon >= 0 && i < t.send-1 {
+				info.Abandon, info.Limit = sctp.AbandonResent, uint32(t.abandon)
+			}
+			n, err := t.c.WriteMsg(s.fillOctets(buf), info)
 			l.Lock()
 			if err != nil {
 				printLine("send-failed index=%d: %v", i, err)
@@ -104,7 +120,7 @@ func (t *transfer) sendAll() {
 
 // maybeEnd ends the association once everything is sent and received. Called with the lock held.
 func (t *transfer) maybeEnd() {
-	if t.ended || t.over || !t.sentAll || t.received < t.expect || t.ending == "wait" {
+	if t.ended || t.over || !t.sentAll || !t.hasReceivedAll() || t.ending == "wait" {
 		return
 	}
 	t.ended = true
@@ -120,20 +136,48 @@ func (t *transfer) maybeEnd() {
 	}()
 }
 
+// hasReceivedAll says whether all has come that was not given up. Called with the lock held.
+func (t *transfer) hasReceivedAll() bool {
+	return t.received >= t.expect || t.gotRest
+}
+
 // receiveAll runs until nothing more can be read and returns how many octets came.
 func (t *transfer) receiveAll() (octets int) {
 	buf := make([]byte, maxSize+1)
+	pieces := map[uint16][]byte{} // what has come of the message of a stream
 	for {
 		n, info, err := t.c.ReadMsg(buf)
-		if err != nil {
+		b := append(pieces[info.Stream], buf[:n]...)
+		pieces[info.Stream] = b
+		switch {
+		case err == sctp.ErrCutOff:
+			t.cutOff++
+			delete(pieces, info.Stream)
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			t.changed.L.Lock()
+			t.gotRest = true
+			t.maybeEnd()
+			t.changed.L.Unlock()
+			_ = t.c.SetReadDeadline(time.Time{})
+			continue
+		case err != nil:
 			return octets
 		}
 		octets += n
-		if t.check.checkMessage(buf[:n], info) == t.peerRun {
+		if info.More && len(b) <= maxSize {
+			t.pieces++
+			continue
+		}
+		pieces[info.Stream] = b[:0]
+		if run, index := t.check.checkMessage(b, info); run == t.peerRun {
 			t.changed.L.Lock()
 			t.received++
 			t.maybeEnd()
 			t.changed.L.Unlock()
+			if t.abandon >= 0 && index == t.expect-1 { // what is not given up comes soon
+				_ = t.c.SetReadDeadline(time.Now().Add(graceTime))
+			}
 		}
 	}
 }

@@ -25,6 +25,8 @@ static const char usage[] =
 	"  --seed N, --peer-seed N  of the messages sent, and of those received (0)\n"
 	"  --run N, --peer-run N    which start of this program, and of the peer, it is (0)\n"
 	"  --partial                fewer messages than expected are no failure\n"
+	"  --interleave             offer I-DATA (RFC 8260), and take turns among streams\n"
+	"  --abandon N              give a message up that was sent again N times; all is received with the last one\n"
 	"  --adaptation N           announce this adaptation layer indication\n"
 	"  --end wait|shutdown|abort  once all is sent and received (wait: the peer ends it)\n"
 	"  --reason TEXT            of the abort\n"
@@ -82,7 +84,7 @@ static void address(union address *list, int *n, char *s)
 void parse(struct options *o, int argc, char **argv)
 {
 	enum { SERVER = 1, UDP, DUAL, LOCAL, PEER, PORT, LOCAL_PORT, UDP_PORT, ENCAP_PORT, STREAMS, SEND, EXPECT,
-		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
+		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, INTERLEAVE, ABANDON, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
 		HEARTBEAT, PATH_RETRANS, BUFFER, COOKIE_LIFE, RESETS, TIMEOUT };
 	static const struct option names[] = {
 		{"server", 0, NULL, SERVER}, {"udp", 0, NULL, UDP}, {"dual", 0, NULL, DUAL}, {"local", 1, NULL, LOCAL}, {"peer", 1, NULL, PEER},
@@ -91,6 +93,7 @@ void parse(struct options *o, int argc, char **argv)
 		{"expect", 1, NULL, EXPECT}, {"sizes", 1, NULL, SIZES}, {"order", 1, NULL, ORDER}, {"seed", 1, NULL, SEED},
 		{"peer-seed", 1, NULL, PEER_SEED},
 		{"run", 1, NULL, RUN}, {"peer-run", 1, NULL, PEER_RUN}, {"partial", 0, NULL, PARTIAL},
+		{"interleave", 0, NULL, INTERLEAVE}, {"abandon", 1, NULL, ABANDON},
 		{"adaptation", 1, NULL, ADAPTATION}, {"end", 1, NULL, END}, {"reason", 1, NULL, REASON},
 		{"rto-min", 1, NULL, RTO_MIN}, {"rto-max", 1, NULL, RTO_MAX},
 		{"heartbeat", 1, NULL, HEARTBEAT}, {"path-retrans", 1, NULL, PATH_RETRANS}, {"buffer", 1, NULL, BUFFER}, {"cookie-life", 1, NULL, COOKIE_LIFE},
@@ -105,7 +108,7 @@ void parse(struct options *o, int argc, char **argv)
 	memset(o, 0, sizeof *o);
 	o->port = 5001;
 	o->udp_port = o->encap_port = 9899;
-	o->adaptation = -1;
+	o->adaptation = o->abandon = -1;
 	o->reason = o->resets = "";
 	o->timeout = 60;
 	o->out = (struct pattern){.sizes = SIZES_MIXED, .streams = 10};
@@ -130,6 +133,8 @@ void parse(struct options *o, int argc, char **argv)
 		case RUN: o->run = (unsigned)number("--run", optarg, MAX_RUN - 1); break;
 		case PEER_RUN: o->peer_run = (unsigned)number("--peer-run", optarg, MAX_RUN - 1); break;
 		case PARTIAL: o->partial = 1; break;
+		case INTERLEAVE: o->interleave = 1; break;
+		case ABANDON: o->abandon = (long)number("--abandon", optarg, 1000); break;
 		case ADAPTATION: o->adaptation = (long)number("--adaptation", optarg, 0xffffffff); break;
 		case END: o->ending = (enum ending)choice("--end", optarg, endings); break;
 		case REASON: o->reason = optarg; break;

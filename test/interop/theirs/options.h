@@ -24,6 +24,8 @@ struct options {
 	unsigned send, expect;  /* messages */
 	unsigned run, peer_run;
 	int partial;            /* fewer messages than expected are no failure */
+	int interleave;         /* offer I-DATA, and take turns among streams */
+	long abandon;           /* retransmissions before a message is given up; -1: never */
 	long adaptation;        /* -1: none */
 	enum ending ending;
 	const char *reason;     /* of the abort */

@@ -29,6 +29,8 @@ static int over;          /* the association is no more */
 static unsigned char *seen[MAX_RUN]; /* which messages came */
 static long *last[MAX_RUN];          /* per stream: index of the last ordered message */
 static unsigned received;            /* messages of the run that is expected */
+static int got_last;                 /* the last of them */
+static unsigned pieces, cut_off;     /* reads that were not the end of a message; messages of which only a part came */
 static unsigned long octets_in, octets_out;
 static unsigned numbers_again;       /* SSNs that began anew */
 static int *last_ssn;                /* per stream, -1: none */
@@ -75,7 +77,7 @@ static int family(void)
 static void configure(void)
 {
 	static const uint16_t events[] = {SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT,
-		SCTP_ADAPTATION_INDICATION};
+		SCTP_ADAPTATION_INDICATION, SCTP_PARTIAL_DELIVERY_EVENT};
 	struct sctp_initmsg init = {.sinit_num_ostreams = (uint16_t)o.out.streams, .sinit_max_instreams = 65535};
 	struct sctp_setadaptation adaptation = {.ssb_adaptation_ind = (uint32_t)o.adaptation};
 	struct sctp_rtoinfo rto = {.srto_min = o.rto_min, .srto_max = o.rto_max, .srto_initial = o.rto_max};
@@ -83,7 +85,10 @@ static void configure(void)
 	struct sctp_paddrparams path = {.spp_hbinterval = o.heartbeat, .spp_pathmaxrxt = (uint16_t)o.path_retrans,
 		.spp_flags = o.heartbeat > 0 ? SPP_HB_ENABLE : 0};
 	struct sctp_udpencaps encaps;
-	int on = 1, size = (int)o.buffer;
+	struct sctp_assoc_value yes = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 1};
+	struct sctp_assoc_value turns = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = STACK_ROUND_ROBIN};
+	int on = 1, size = (int)o.buffer, between_streams = 2;
+	uint32_t point = 4000; /* else the first parts of many messages would fill the buffer, and wait for ever */
 
 	for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
 		struct sctp_event e = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_type = events[i], .se_on = 1};
@@ -93,6 +98,13 @@ static void configure(void)
 		enable_resets();
 	set(IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on, "SCTP_RECVRCVINFO");
 	set(IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
+	if (o.interleave) {
+		set(IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, &between_streams, sizeof between_streams, "SCTP_FRAGMENT_INTERLEAVE");
+		set(IPPROTO_SCTP, SCTP_INTERLEAVING_SUPPORTED, &yes, sizeof yes, "SCTP_INTERLEAVING_SUPPORTED");
+		if (o.abandon < 0) /* usrsctp mixes up pieces of unordered messages that are given up */
+			set(IPPROTO_SCTP, SCTP_PARTIAL_DELIVERY_POINT, &point, sizeof point, "SCTP_PARTIAL_DELIVERY_POINT");
+		set(IPPROTO_SCTP, STACK_SCHEDULER, &turns, sizeof turns, "the scheduler");
+	}
 	path.spp_address.ss_family = (sa_family_t)family();
 	if (o.heartbeat > 0 || o.path_retrans > 0)
 		set(IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof path, "SCTP_PEER_ADDR_PARAMS");
@@ -163,7 +175,9 @@ static void set_up(void)
 /* maybe_end ends the association once everything is sent and received. Called with lock held. */
 static void maybe_end(void)
 {
-	if (ended || over || !sent_all || received < o.expect || o.ending == END_WAIT)
+	int all = received >= o.expect || (o.abandon >= 0 && got_last);
+
+	if (ended || over || !sent_all || !all || o.ending == END_WAIT)
 		return;
 	ended = 1;
 	if (o.ending == END_SHUTDOWN) {
@@ -196,7 +210,8 @@ static void *sender(void *arg)
 			ask_if_due(&o, i);
 			fill(&s, b);
 			ssize_t n;
-			while ((n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid)) < 0 && errno == EAGAIN &&
+			while ((n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid,
+					i < o.send - 1 ? o.abandon : -1)) < 0 && errno == EAGAIN &&
 				*o.resets != 0)
 				usleep(1000); /* the stream is being reset */
 			if (n != (ssize_t)s.size) {
@@ -266,6 +281,7 @@ static void check(const unsigned char *b, size_t len, const struct sctp_rcvinfo 
 		return;
 	pthread_mutex_lock(&lock);
 	received++;
+	got_last = got_last || i + 1 == o.expect;
 	maybe_end();
 	pthread_mutex_unlock(&lock);
 }
@@ -274,13 +290,13 @@ static void check(const unsigned char *b, size_t len, const struct sctp_rcvinfo 
 static void receive(void)
 {
 	static unsigned char b[1 << 17];
-	size_t have = 0; /* of a message that comes in parts */
-	int told = 0;    /* how it ended */
+	static struct { unsigned char *octets; size_t have; } part[65536]; /* of the message of a stream */
+	int told = 0; /* how it ended */
 
 	for (;;) {
 		struct sctp_rcvinfo info;
 		int flags = 0;
-		ssize_t n = stack_receive(b + have, sizeof b - have, &info, &flags);
+		ssize_t n = stack_receive(b, sizeof b, &info, &flags);
 
 		if (n <= 0) {
 			if (n < 0)
@@ -290,10 +306,16 @@ static void receive(void)
 			return;
 		}
 		if (flags & MSG_NOTIFICATION) {
-			int what = notification((const union sctp_notification *)(b + have), (size_t)n);
+			const union sctp_notification *event = (const union sctp_notification *)b;
+			int what = notification(event, (size_t)n);
 			told = told || what == -SCTP_SHUTDOWN_COMP || what == -SCTP_COMM_LOST;
+			if (what == SCTP_PARTIAL_DELIVERY_EVENT) {
+				cut_off++;
+				part[event->sn_pdapi_event.pdapi_stream & 65535].have = 0;
+			}
 			if (what == -SCTP_RESTART) {
-				have = 0;
+				for (size_t i = 0; i < 65536; i++)
+					part[i].have = 0;
 				pthread_mutex_lock(&lock);
 				run++;
 				sent_all = 0;
@@ -302,11 +324,16 @@ static void receive(void)
 			}
 			continue;
 		}
-		have += (size_t)n;
-		if (have == sizeof b || (flags & MSG_EOR)) {
-			check(b, have, &info);
-			have = 0;
+		if (part[info.rcv_sid].octets == NULL)
+			part[info.rcv_sid].octets = malloc(2 * sizeof b);
+		memcpy(part[info.rcv_sid].octets + part[info.rcv_sid].have, b, (size_t)n);
+		part[info.rcv_sid].have += (size_t)n;
+		if (part[info.rcv_sid].have < sizeof b && !(flags & MSG_EOR)) {
+			pieces++;
+			continue;
 		}
+		check(part[info.rcv_sid].octets, part[info.rcv_sid].have, &info);
+		part[info.rcv_sid].have = 0;
 	}
 }
 
@@ -339,6 +366,8 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	n = stack_counters();
 	line("received %u of %u", received, o.expect);
+	if (o.interleave || o.abandon >= 0)
+		line("extensions pieces=%u cut-off=%u", pieces, cut_off);
 	if (*o.resets != 0)
 		line("numbers-again %u", numbers_again);
 	line("stats seconds=%.3f octets-in=%lu octets-out=%lu chunks-out=%u retransmitted=%u fast=%u timeouts=%u duplicates=%u",

@@ -9,8 +9,13 @@
 #include <netinet/in.h>
 #ifdef LINUX_SCTP
 #include <linux/sctp.h>
+#define STACK_SCHEDULER SCTP_STREAM_SCHEDULER
+#define STACK_ROUND_ROBIN SCTP_SS_RR
 #else
 #include <usrsctp.h>
+#define SCTP_INTERLEAVING_SUPPORTED 0x1206 /* which the header of 0.9.5.0 lacks */
+#define STACK_SCHEDULER SCTP_PLUGGABLE_SS
+#define STACK_ROUND_ROBIN SCTP_SS_ROUND_ROBIN
 #endif
 
 #include "options.h"
@@ -26,7 +31,9 @@ int stack_bind(union address *a, socklen_t len, int first); /* not first: one ad
 int stack_listen(void);
 int stack_accept(void); /* the socket is then the accepted one */
 int stack_connect(void *list, socklen_t len, int addresses);
-ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid);
+
+/* stack_send sends a message, which is given up after so many retransmissions, -1: never. */
+ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, long abandon);
 
 /* stack_receive reads a message, a part of one (no MSG_EOR in flags) or a notification. */
 ssize_t stack_receive(void *b, size_t room, struct sctp_rcvinfo *info, int *flags);
