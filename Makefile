@@ -159,9 +159,9 @@ mutants: ## make small faults one by one and tell which no test notices; SAMPLE=
 proofs: ## show that each fault which proves a row is caught by the test that cites it; SAMPLE=n of them, SEED=s (PROOFS=flags)
 	@$(GO) run ./test/mutants -proofs $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(PROOFS)
 
-browser: ## open the report, the trace and the debug page in Chromium: accessibility, console, requests (root, Debian; SHOTS=directory for screenshots)
+browser: ## open the report, the trace and the debug page in Chromium, and data channels to it (root, Debian; SHOTS=directory for screenshots)
 	@test/browser/install.sh
-	cd test/browser && $(GO) vet ./... && $(GO) test -count=1 . $(if $(SHOTS),-shots $(abspath $(SHOTS)))
+	cd test/browser && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m . $(if $(SHOTS),-shots $(abspath $(SHOTS)))
 
 clean: ## remove what was built
 	rm -rf bin

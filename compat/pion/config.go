@@ -9,6 +9,7 @@ import (
 	"github.com/pion/logging"
 	"github.com/rddp-go/rddp/rawio/netconn"
 	stack "github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/cc"
 )
 
 // Config is the options of Client and Server in one structure. It is an option itself.
@@ -44,6 +45,7 @@ type settings struct {
 	noInterleaving bool
 	scheduling     scheduling
 	tokens         *stack.Inits // of SNAP; nil: a handshake
+	newController  cc.Factory   // nil: the default
 }
 
 // ServerOption is an option of ServerWithOptions.
@@ -113,6 +115,9 @@ func settingsOf[O any](opts []O, set func(O, *settings) error) (*settings, error
 	}
 	if s.LoggerFactory == nil {
 		s.LoggerFactory = logging.NewDefaultLoggerFactory()
+	}
+	if err := s.setByEnvironment(); err != nil {
+		return nil, err
 	}
 	s.MTU, s.MaxMessageSize = cmp.Or(s.MTU, defaultMTU), cmp.Or(s.MaxMessageSize, defaultMaxMessageSize)
 	return s, nil

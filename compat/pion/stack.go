@@ -74,6 +74,7 @@ func stackConfig(s *settings) *stack.Config {
 	cfg.Interleaving = !s.noInterleaving
 	cfg.StreamReset, cfg.Inits = stack.AllowStreamReset, s.tokens
 	cfg.PartialReliability, cfg.NewScheduler = true, s.scheduling.newScheduler
+	cfg.NewController = s.newController
 	if s.MaxReceiveBufferSize > 0 {
 		cfg.RecvBuffer = min(max(int(s.MaxReceiveBufferSize), 1500), math.MaxInt32)
 	}

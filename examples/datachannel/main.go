@@ -1,109 +1,33 @@
-// Command datachannel opens a WebRTC data channel between two peers of pion/webrtc in one process,
-// and sends 64 MB over it. What carries them is this stack: see the replace lines in go.mod.
+// Command datachannel sends data over WebRTC data channels of pion/webrtc. What carries them is this
+// stack: see the replace lines in go.mod. Without flags two peers in one process send each other
+// 64 MB. With --http it serves a page, and answers the browser that shows it.
 package main
 
 import (
+	"flag"
 	"fmt"
-	"io"
+	"net"
+	"net/http"
 	"os"
-	"time"
-
-	"github.com/pion/webrtc/v4"
-)
-
-const (
-	octets     = 64 << 20
-	perMessage = 16 << 10
-	highWater  = 1 << 20 // octets that may wait in the channel
 )
 
 func main() {
-	if err := run(os.Stdout, octets); err != nil {
+	at := flag.String("http", "", "serve a page at this `address`, such as 127.0.0.1:8080")
+	flag.Parse()
+	if err := run(*at); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run sends so many octets from one peer to the other.
-func run(w io.Writer, octets int) error {
-	var peers [2]*webrtc.PeerConnection
-	for i := range peers {
-		p, err := webrtc.NewPeerConnection(webrtc.Configuration{})
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		peers[i] = p
+func run(at string) error {
+	if at == "" {
+		return runPeers(os.Stdout, 64<<20)
 	}
-	arrived := make(chan time.Duration, 1)
-	peers[1].OnDataChannel(func(d *webrtc.DataChannel) {
-		got, began := 0, time.Now()
-		d.OnMessage(func(m webrtc.DataChannelMessage) {
-			if got += len(m.Data); got == octets {
-				arrived <- time.Since(began)
-			}
-		})
-	})
-	d, err := peers[0].CreateDataChannel("numbers", nil)
+	l, err := net.Listen("tcp", at)
 	if err != nil {
 		return err
 	}
-	d.OnOpen(func() { go send(d, octets) })
-	if err := connect(peers[0], peers[1]); err != nil {
-		return err
-	}
-	select {
-	case took := <-arrived:
-		fmt.Fprintf(w, "%d MB in %.1f s\n", octets>>20, took.Seconds())
-		return nil
-	case <-time.After(time.Minute):
-		return fmt.Errorf("not all of %d octets has arrived", octets)
-	}
-}
-
-// send writes messages, with little waiting in the channel.
-func send(d *webrtc.DataChannel, octets int) {
-	isLow := make(chan struct{}, 1)
-	d.SetBufferedAmountLowThreshold(highWater / 2)
-	d.OnBufferedAmountLow(func() {
-		select {
-		case isLow <- struct{}{}:
-		default:
-		}
-	})
-	for message := make([]byte, perMessage); octets > 0; octets -= len(message) {
-		for d.BufferedAmount() > highWater {
-			<-isLow
-		}
-		message = message[:min(perMessage, octets)]
-		if d.Send(message) != nil {
-			return // the peer is gone
-		}
-	}
-}
-
-// connect has two peers of one process tell each other of their addresses.
-func connect(a, b *webrtc.PeerConnection) error {
-	offer, err := a.CreateOffer(nil)
-	if err != nil {
-		return err
-	}
-	ready := webrtc.GatheringCompletePromise(a)
-	if err := a.SetLocalDescription(offer); err != nil {
-		return err
-	}
-	<-ready
-	if err := b.SetRemoteDescription(*a.LocalDescription()); err != nil {
-		return err
-	}
-	answer, err := b.CreateAnswer(nil)
-	if err != nil {
-		return err
-	}
-	ready = webrtc.GatheringCompletePromise(b)
-	if err := b.SetLocalDescription(answer); err != nil {
-		return err
-	}
-	<-ready
-	return a.SetRemoteDescription(*b.LocalDescription())
+	fmt.Printf("http://%s/\n", l.Addr())
+	return http.Serve(l, newPage())
 }

@@ -9,7 +9,7 @@ import (
 
 func TestDataArrives(t *testing.T) {
 	var said strings.Builder
-	if err := run(&said, 4<<20); err != nil {
+	if err := runPeers(&said, 4<<20); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(said.String(), "4 MB in ") {

@@ -15,8 +15,7 @@ func (c *controllerFlag) Type() string   { return "name" }
 
 // Set chooses the controller.
 func (c *controllerFlag) Set(name string) error {
-	f := map[string]cc.Factory{"newreno": cc.NewReno, "rfc9260": cc.RFC9260, "cubic": cc.NewCubic,
-		"bbr": cc.NewBBR}[name]
+	f := cc.Named(name)
 	if f == nil {
 		return Usagef("it is cubic, newreno, rfc9260 or bbr")
 	}

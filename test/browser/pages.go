@@ -130,6 +130,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	list["trace"] = "file://" + filepath.Join(dir, "trace.html")
 	list["status"] = serve(t, tool)
+	list["datachannel"] = serveChannels(t)
 	return list
 }
 
@@ -154,4 +155,28 @@ func serve(t *testing.T, tool string) string {
 		t.Fatalf("%q, %v", line, err)
 	}
 	return strings.TrimSuffix(at, "metrics") + "status/?hold"
+}
+
+// serveChannels has the example serve its page, and returns the address.
+func serveChannels(t *testing.T) string {
+	tool := filepath.Join(t.TempDir(), "datachannel")
+	build := exec.Command("go", "build", "-o", tool, ".")
+	build.Dir, build.Env = "../../examples/datachannel", append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(tool, "-http", "127.0.0.1:0")
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	must(t, err)
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(pipe).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(line)
 }
