@@ -80,7 +80,8 @@ fmt: ## format the sources
 	gofmt -w .
 
 tidy: ## bring go.mod and go.sum of each module up to date
-	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion examples/datachannel test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion examples/datachannel bench/wan/webrtc test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@cd bench/wan/webrtc && GOWORK=off $(GO) mod tidy -modfile=original.mod
 	@for m in metrics cmd; do (cd $$m && \
 		$(GO) mod edit -replace github.com/rddp-go/rddp=.. -replace github.com/rddp-go/rddp/metrics=../metrics && \
 		GOWORK=off $(GO) mod tidy; status=$$?; \
@@ -100,9 +101,11 @@ scoreboard: ## measure ourselves beside TCP, iperf3, libusrsctp and pion/sctp (r
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o bin/usrsctp-end bench/scoreboard/usrsctp/end.c -lusrsctp
 	@bin/scoreboard $(SCOREBOARD)
 
-wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lose packets (root; WAN=flags: --short, --virtual, --tools bin, --help)
+wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lose packets (root; WAN=flags: --short, --virtual, --tools bin, --webrtc bin, --help)
 	@$(GO) build -o bin/ ./cmd/...
 	@$(GO) build -o bin/ ./bench/wan
+	@cd bench/wan/webrtc && GOWORK=off $(GO) build -o ../../../bin/wan-webrtc-ours . && \
+		GOWORK=off $(GO) build -modfile=original.mod -o ../../../bin/wan-webrtc-original .
 	@bin/wan $(WAN)
 
 conformance: ## what the RFCs demand and which of it the tests hold; brings the table in test/conformance/README.md up to date

@@ -49,6 +49,11 @@ type besideReport struct {
 	OneWay []time.Duration // of short messages, from the call that writes to the one that reads
 	Octets int             // of bulk
 	Time   time.Duration   // that was measured
+
+	// Of data channels alone:
+	Longest time.Duration // without any bulk
+	All     int           // octets of bulk, from the beginning
+	CPU     time.Duration // that both ends took
 }
 
 // runBesideEnd plays an end of a run with short messages beside bulk.
@@ -158,30 +163,32 @@ func (e *end) receiveBeside(c streamsConn) (*besideReport, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return &besideReport{slices.Clone(r.OneWay), r.Octets, r.Time}, nil
+	return &besideReport{OneWay: slices.Clone(r.OneWay), Octets: r.Octets, Time: r.Time}, nil
 }
 
 // measureBeside runs a stack over a cell once, with short messages beside bulk.
-func measureBeside(ctx context.Context, stack string, c *simulated.Cell, seed uint64, d time.Duration) (*besideReport,
-	error) {
+func measureBeside(ctx context.Context, e *end, c *simulated.Cell, seed uint64) (*besideReport, error) {
 	r, err := newRelay(c, seed, 1, false)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	ctx, cancel := context.WithTimeout(ctx, d+patience)
+	ctx, cancel := context.WithTimeout(ctx, e.Time+patience)
 	defer cancel()
 	r.Start()
+	e.From, e.Flows, e.Beside, e.Startup = 1, 1, true, besideStartup
 	var rep besideReport
-	err = runEndsTo(ctx, r, &end{Stack: stack, From: 1, Flows: 1, Beside: true, Time: d}, &rep, new(serverReport))
+	var sr serverReport
+	err = runEndsTo(ctx, r, e, &rep, &sr)
 	if err = errors.Join(err, r.Stop()); err != nil {
-		return nil, fmt.Errorf("%s, %s: %w", stack, c, err)
+		return nil, fmt.Errorf("%s, %s: %w", e.Stack, c, err)
 	}
+	rep.CPU += sr.CPU
 	if err := checkRelay(r, c.RTT); err != nil {
 		return nil, err
 	}
 	if len(rep.OneWay) == 0 {
-		return nil, fmt.Errorf("%s, %s: no short message has come", stack, c)
+		return nil, fmt.Errorf("%s, %s: no short message has come", e.Stack, c)
 	}
 	return &rep, nil
 }
@@ -201,7 +208,7 @@ func (o *options) runBeside(ctx context.Context, cells []simulated.Cell, out io.
 				} else if _, ok := s.(streamsStack); !ok {
 					continue
 				}
-				r, err := measureBeside(ctx, stack, c, o.seed+uint64(round), besideStartup+o.bulk)
+				r, err := measureBeside(ctx, &end{Stack: stack, Time: besideStartup + o.bulk}, c, o.seed+uint64(round))
 				if ctx.Err() != nil {
 					return true, ctx.Err()
 				}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,11 @@ type end struct {
 	ECN     bool
 	Beside  bool  // short messages beside bulk, on two streams
 	Started int64 // when the run may begin, ns of CLOCK_MONOTONIC
+
+	// For a program of another module:
+	Programs      string     // where it lies
+	Local, Remote netip.Addr // of the first flow
+	Startup       time.Duration
 }
 
 // endCommand makes this program one end of a run.
@@ -59,6 +65,8 @@ type serverReport struct {
 	Resent int64  `json:"resent"` // packets or chunks sent again; -1: the stack does not say
 	Octets int64  `json:"octets"` // of user data given to the stack
 	About  string `json:"about,omitempty"`
+
+	CPU time.Duration `json:"cpu,omitempty"` // of data channels: what the process took of the processors
 }
 
 // conn is one flow's connection, of either end. A message of a stack without messages is its

@@ -50,6 +50,7 @@ type options struct {
 	against   string
 	share     []string
 	beside    bool
+	webrtc    string
 	docs      string
 	plots     string
 	cell      simulated.Cell
@@ -108,6 +109,8 @@ func parseFlags() *options {
 		"only this: stacks side by side in bulk through one queue, as udp-cubic+tcp-cubic,udp-cubic+udp-cubic")
 	f.BoolVar(&o.beside, "beside", false,
 		"only this: messages of 100 octets each 10 ms beside bulk on another stream, of the stacks that have streams")
+	f.StringVar(&o.webrtc, "webrtc", "", "only this: the same of data channels of pion/webrtc over pion/sctp and over "+
+		"ours, with programs of this `directory`, and by how much ours is better")
 	f.StringVar(&o.docs, "write-docs", "", "put the tables into this `file`")
 	f.StringVar(&o.plots, "plots", "", "put plots into this `directory`")
 	c := &o.cell
@@ -220,6 +223,9 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	}
 	if len(o.share) > 0 {
 		return o.runShared(ctx, cells, os.Stdout)
+	}
+	if o.webrtc != "" {
+		return o.runWebRTC(ctx, os.Stdout)
 	}
 	if o.beside {
 		return o.runBeside(ctx, cells, os.Stdout)

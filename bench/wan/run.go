@@ -75,15 +75,20 @@ type process struct {
 }
 
 func startEnd(ctx context.Context, r *relay.Relay, side int, e *end) (*process, error) {
+	e.Local, e.Remote = relay.Client(e.From), relay.Server(e.From)
+	if e.Server {
+		e.Local, e.Remote = e.Remote, e.Local
+	}
 	arg, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	program, env, err := programOf(e)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.CommandContext(ctx, self, endCommand, string(arg))}
+	p := &process{cmd: exec.CommandContext(ctx, program, endCommand, string(arg))}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = &p.errors
 	p.cmd.WaitDelay = time.Second
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

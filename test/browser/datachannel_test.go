@@ -50,7 +50,7 @@ func TestDataChannels(t *testing.T) {
 		} {
 			octets := *channelOctets
 			if connection == "second" || row.name == "reliable again" {
-				octets /= 100
+				octets /= 10
 			}
 			t.Run(connection+" connection/"+row.name, func(t *testing.T) {
 				ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
