@@ -50,6 +50,9 @@ func TestDataChannels(t *testing.T) {
 		} {
 			octets := *channelOctets
 			if connection == "second" || row.name == "reliable again" {
+				if !row.whole {
+					continue // one expiry of T3-rtx may end all of so little
+				}
 				octets /= 10
 			}
 			t.Run(connection+" connection/"+row.name, func(t *testing.T) {

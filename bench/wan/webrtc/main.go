@@ -167,7 +167,7 @@ func answer(p *webrtc.PeerConnection, l net.Listener) error {
 
 func sendBulk(d *webrtc.DataChannel) {
 	isLow := make(chan struct{}, 1)
-	d.SetBufferedAmountLowThreshold(highWater / 2)
+	d.SetBufferedAmountLowThreshold(highWater * 3 / 4) // more than the road and its queue hold
 	d.OnBufferedAmountLow(func() {
 		select {
 		case isLow <- struct{}{}:
