@@ -160,6 +160,8 @@ func TestIllegalSequences(t *testing.T) {
 	}{
 		// req 5043-5.1-3, 5043-5.1-2
 		{"a foreign PPID", false, raw(0, u, "\x00\x01data"), FaultPPID, "0: 1 terminate"},
+		{"that of key management, of which the association takes its own", false, raw(4242, u, "\x00\x01data"), FaultPPID,
+			"0: 1 terminate"},
 		// req 5043-5.2.2-2
 		{"a segment chunk without DDP-SSN", false, raw(16, u, "\x00"), FaultShort, "0: 1 terminate"},
 		// req 5043-5.2.3-3

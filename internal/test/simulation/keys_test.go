@@ -37,8 +37,8 @@ func TestSeedsEncrypted(t *testing.T) {
 	if n < 20 {
 		return
 	}
-	check.That(t, seen.Sessions >= n && seen.Rekeys >= n/4 && seen.Done > 10*n, "%d worlds prove less than they should: %+v",
-		n, seen)
+	check.That(t, seen.Sessions >= n && seen.Rekeys >= n/4 && seen.Done > 10*n,
+		"%d worlds prove less than they should: %+v", n, seen)
 }
 
 // Two runs of a seed are the same run, packet for packet.
