@@ -352,15 +352,19 @@ func TestNamesAreNotMixed(t *testing.T) {
 	client := ca.Dialer(t, "client.test")
 	client.ServerName = ""
 	x := newTLSLab(t, networkSCTP, client, ca.Listener(t), nil, nil)
+	accepting, stop := context.WithCancel(ctx(t))
+	accepted := make(chan struct{})
 	go func() {
+		defer close(accepted)
 		for {
-			r, err := x.l.Accept(context.Background())
+			r, err := x.l.Accept(accepting)
 			if err != nil {
 				return
 			}
 			_ = r.Accept(newSide(t, x.b, nil, nil).qp, nil)
 		}
 	}()
+	defer func() { stop(); <-accepted }()
 	dial := func(host string) error {
 		q := newSide(t, x.a, nil, nil).qp
 		_, err := q.dial(ctx(t), networkSCTP, nil, func(bool) error {
