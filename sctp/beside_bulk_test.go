@@ -142,7 +142,7 @@ func TestShortMessagesBesideBulk(t *testing.T) {
 		oneWay    time.Duration // at most
 	}{
 		{"CUBIC", cc.NewCubic, sched.WeightedFairQueueing, 0, 165 * ms},
-		{"BBR", cc.NewBBR, sched.FairCapacity, 0, 140 * ms}, // whose probes fill the queue for four round trips
+		{"BBR", cc.NewBBR, sched.FairCapacity, 0, 120 * ms},
 		{"BBR, 1 % lost", cc.NewBBR, sched.Priority, 0.01, 180 * ms},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -18,6 +18,7 @@ const (
 	bbrMinPipePackets = 4    // packets in flight at least (BBR.MinPipeCwnd)
 	bbrFullGrowth     = 1.25 // a round trip that delivers so much more has not filled the pipe,
 	bbrFullRounds     = 3    // and so many that do not have
+	bbrQueueGrowth    = 1.1  // one less of a probe if only the round trip has grown by so much
 	// ranges of TSNs lost in a round trip end Startup; so many packets lower the pace
 	bbrFullLossCnt      = 6
 	bbrDrainRounds      = 3                      // round trips that Drain takes at most

@@ -52,9 +52,20 @@ func (b *bbr) checkFullBWReached(s *Sample) {
 		return
 	}
 	b.full.count++
-	if b.full.now = b.full.count >= bbrFullRounds; b.full.now {
+	rounds := bbrFullRounds
+	if b.state == bbrProbeUp && b.isQueueBuilding(s) {
+		rounds--
+	}
+	if b.full.now = b.full.count >= rounds; b.full.now {
 		b.full.reached = true
 	}
+}
+
+// isQueueBuilding says whether the probe has made a queue and nothing else. Another round trip of it
+// would only make the queue longer, for all that share it. The draft waits for that one too.
+func (b *bbr) isQueueBuilding(s *Sample) bool {
+	return float64(s.RTT) >= bbrQueueGrowth*float64(b.rtt.min) &&
+		float64(s.Rate) < bbrQueueGrowth*float64(b.full.bw)
 }
 
 // checkStartupDone ends Startup where the pipe is full. It also does so when a whole round trip of
