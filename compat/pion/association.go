@@ -224,7 +224,10 @@ func (a *Association) hasEnded() bool {
 	return a.endErr != nil || a.conn.Err() != nil
 }
 
-// OpenStream returns the stream with an identifier, a new one if it is not in use.
+// OpenStream returns the stream with an identifier, a new one if it is not in use. While the number
+// waits to be reset by this side, behind the reset of other streams, what is written goes in the old
+// numbering: the peer reads it before io.EOF. RFC 8831 section 6.7 has a number used again only when
+// both directions are reset.
 func (a *Association) OpenStream(streamIdentifier uint16, defaultPayloadType PayloadProtocolIdentifier) (*Stream,
 	error) {
 	if a.hasEnded() {

@@ -69,8 +69,8 @@ reconfig_rows() {
 	named || return 0
 	for who in us them; do
 		for asker in us them; do
-			name=tsns-by-$asker-$who
-			mine=(--send $((count / 20)) --expect $((count / 20)) --resets out) yours=("${mine[@]}")
+			name=tsns-by-$asker-$who # usrsctp cuts long messages, see README.md
+			mine=(--send $((count / 20)) --expect $((count / 20)) --sizes small --resets out) yours=("${mine[@]}")
 			if [[ $asker = us ]]; then mine+=(--resets out,tsns); else yours+=(--resets out,tsns); fi
 			if [[ $who = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
 			row "$name" raw4 $who 60 && {
