@@ -275,8 +275,8 @@ func TestOctetsBehindTheEndOfAHalfAreDropped(t *testing.T) {
 		"%d octets, state %v", used, b.State())
 }
 
-// What a responder has to send while it waits for the first FPDU is lost if the peer closes its half
-// instead: it would wait for ever.
+// What a responder has to send while it waits for the first FPDU is lost if the peer closes its
+// half instead: it would wait for ever.
 func TestFinInPlaceOfTheFirstFPDU(t *testing.T) {
 	_, b := pair(t, Config{}, Config{})
 	b.say("never")

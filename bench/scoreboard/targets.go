@@ -155,8 +155,9 @@ func mpaChecks() (list []check) {
 		list = append(list, atLeast(16, 0.85, "RDMA Write of 1M over tcp, "+net+", to TCP",
 			ddpbenchSpec("write", linkTCP, net, big), tcpSpec(net, big)))
 		for _, v := range []string{"send", "write"} {
-			list = append(list, check{target: 16, what: "ping-pong by " + v + " of 64 octets over tcp, " + net + ", to TCP's",
-				q: medianLatency, num: pingPong(ddpbenchSpec(v, linkTCP, net, tiny)),
+			list = append(list, check{target: 16,
+				what: "ping-pong by " + v + " of 64 octets over tcp, " + net + ", to TCP's",
+				q:    medianLatency, num: pingPong(ddpbenchSpec(v, linkTCP, net, tiny)),
 				den: []spec{pingPong(tcpSpec(net, tiny))}, bound: 1.3, atMost: true})
 		}
 	}

@@ -93,7 +93,8 @@ func newVictim(t *testing.T, how uint8) *victim {
 		TCP: rdma.TCPConfig{NoCRC: how&noCRC != 0, Markers: how&markers != 0}}))(t)
 	pd := v.dev.AllocPD()
 	cq := must.Get(v.dev.CreateCQ(64))(t)
-	v.mr = must.Get(pd.Register(v.mem[regionLen:2*regionLen], rdma.RemoteRead|rdma.RemoteWrite|rdma.LocalWrite, nil))(t)
+	v.mr = must.Get(pd.Register(v.mem[regionLen:2*regionLen],
+		rdma.RemoteRead|rdma.RemoteWrite|rdma.LocalWrite, nil))(t)
 	recv := must.Get(pd.Register(v.mem[3*regionLen:], rdma.LocalWrite, nil))(t)
 	v.qp = must.Get(v.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxRecv: 4, MaxSend: 8}))(t)
 	for i := range 4 {

@@ -52,8 +52,9 @@ func main() {
 	listen := fs.String("listen", "", "break the rules of a Reply to clients that connect to this `address`")
 	skip := fs.String("skip", "^$", "leave out rows whose name matches this `regexp`")
 	var patience time.Duration
-	fs.Var(cli.Duration(&patience, 20*time.Second, time.Second, time.Hour), "patience", "how long to wait for an answer")
-	if err := cli.Parse(fs, os.Args[1:], os.Stdout, "Usage: malformed --connect ADDRESS | --listen ADDRESS"); err != nil {
+	fs.Var(cli.Duration(&patience, 20*time.Second, time.Second, time.Hour), "patience", "how long to wait")
+	const usage = "Usage: malformed --connect ADDRESS | --listen ADDRESS"
+	if err := cli.Parse(fs, os.Args[1:], os.Stdout, usage); err != nil {
 		fmt.Println("result failed:", err)
 		os.Exit(2)
 	}
