@@ -14,6 +14,7 @@ import (
 // others.
 type lastTSNIndex struct {
 	baseTSN    wire.TSN // the cumulative TSN as last known, advanced by TSNs that have come since
+	restTSN    wire.TSN // where a message goes on that a reset of TSNs has cut; 0: nowhere
 	endsAtBase *Message
 	count      int // messages in the tables
 	// A power of two; TSN t is in the place t/64 mod len. If it is nil, the following fields are

@@ -58,7 +58,6 @@ type Reassembly struct {
 	store      memoryStore
 	byLastTSN  lastTSNIndex
 	outOfOrder outOfOrderMessages
-	cutByReset cutMessage
 }
 
 // initBuffer makes an empty Reassembly ready for what begins with TSN initial. The receive buffer
@@ -288,7 +287,7 @@ func (r *Reassembly) checkAssembly(cum wire.TSN) error {
 		switch {
 		case r.mayAbandon():
 			r.abandon(m)
-		case r.cutByReset.goesOnWith(m):
+		case r.byLastTSN.isRest(m):
 			r.dropRest(m)
 		default:
 			return &ViolationError{m.firstTSN, "a fragment without its message"}

@@ -125,28 +125,24 @@ func (r *Reassembly) restart(first wire.TSN) {
 		}
 	}
 	r.forgetStreams()
-	r.byLastTSN = lastTSNIndex{baseTSN: first - 1}
-	r.cutByReset = cutMessage{restTSN: first, isExpected: true}
+	r.byLastTSN = lastTSNIndex{baseTSN: first - 1, restTSN: first}
 }
 
-// cutMessage is a message that the peer has begun with old TSNs and ends with new ones. Nothing in
-// RFC 6525 keeps a reset of TSNs from the middle of a message: libusrsctp goes on with the rest. It
-// is dropped, as what was under way.
-type cutMessage struct {
-	restTSN    wire.TSN // where the rest goes on
-	isExpected bool     // there may be one, and its end has not come
-}
-
-// goesOnWith says whether m, which has no beginning, is of the rest.
-func (c *cutMessage) goesOnWith(m *Message) bool {
-	return c.isExpected && !m.hasBegin && m.firstTSN == c.restTSN
+// isRest says whether m is of the rest of a message that the peer has begun with old TSNs. Nothing
+// in RFC 6525 keeps a reset of TSNs from the middle of a message: libusrsctp goes on with the rest.
+// It is dropped, as what was under way.
+func (h *lastTSNIndex) isRest(m *Message) bool {
+	return h.restTSN != 0 && !m.hasBegin && m.firstTSN == h.restTSN
 }
 
 // dropRest drops a part of the rest. Its stream does not wait for it: the peer has given it a new
 // SSN.
 func (r *Reassembly) dropRest(m *Message) {
 	r.byLastTSN.take(m.lastTSN)
-	if r.cutByReset = (cutMessage{m.lastTSN + 1, !m.hasEnd}); m.hasEnd && !m.Unordered {
+	if r.byLastTSN.restTSN = m.lastTSN + 1; m.hasEnd {
+		r.byLastTSN.restTSN = 0
+	}
+	if m.hasEnd && !m.Unordered {
 		r.MarkDelivered(m.Stream, m.SSN, m.firstTSN)
 	}
 	r.Release(m)
