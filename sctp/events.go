@@ -55,6 +55,11 @@ const (
 	EventTSNsReset = assoc.EventTSNsReset
 	// EventStreamsAdded: streams were added, as Change says, or Err says why not.
 	EventStreamsAdded = assoc.EventStreamsAdded
+	// EventLocalAddrAdded, EventLocalAddrRemoved and EventPeerPrimarySet: the peer has done what was
+	// asked of it about the own address Path, or Err says why not.
+	EventLocalAddrAdded   = assoc.EventLocalAddrAdded
+	EventLocalAddrRemoved = assoc.EventLocalAddrRemoved
+	EventPeerPrimarySet   = assoc.EventPeerPrimarySet
 	// EventDown: the association has ended; Err says how. It is the last event.
 	EventDown = assoc.EventDown
 )
@@ -64,13 +69,14 @@ const (
 func AllEvents() []EventKind {
 	return []EventKind{EventUp, EventRestart, EventAdaptation, EventPathUp, EventPathPotentiallyFailed, EventPathDown,
 		EventPrimary, EventMTUChanged, EventPeerShutdown, EventSendFailed, EventSenderDry, EventSendLow,
-		EventPeerError, EventStreamsReset, EventTSNsReset, EventStreamsAdded, EventDown}
+		EventPeerError, EventStreamsReset, EventTSNsReset, EventStreamsAdded, EventLocalAddrAdded,
+		EventLocalAddrRemoved, EventPeerPrimarySet, EventDown}
 }
 
 // Event is one notification of an association to its user. See Conn.NextEvent.
 type Event struct {
 	Kind       EventKind
-	Path       netip.Addr // the peer's address
+	Path       netip.Addr // the peer's address, or the own one of EventLocalAddrAdded and its like
 	Adaptation uint32
 	Message    []byte
 	Info       SendInfo

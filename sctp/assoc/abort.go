@@ -112,6 +112,7 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 	a.closeKeys()
 	a.control.clear()
 	a.abandonStreamResets(err)
+	a.abandonAsconf(err)
 	a.failMessages()
 	if a.recv != nil {
 		a.recv.CutOff()

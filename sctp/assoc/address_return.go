@@ -33,6 +33,9 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 	var back [MaxPaths]bool
 	chosen := false // by the link: the own address of a path
 	for i, p := range a.paths {
+		if p.reach.isRemoved {
+			continue
+		}
 		a.refreshPathIsLocal(now, p)
 		own := p.Local.Addr().Unmap()
 		if !Unicast(own) {

@@ -169,9 +169,10 @@ type rareState struct {
 	successor     *rawio.Packet        // see Successor
 	extensions    idleExtensions       // of both halves, while the association is idle
 	streamResets  *streamResets        // nil: nobody has asked for any
-	peerTSN       wire.TSN             // the peer's Initial TSN, where streams can be reset
+	peerTSN       wire.TSN             // the peer's Initial TSN, where streams can be reset, or addresses change
 	usableAddrs   []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
 	protection    *protection          // nil: packets go in the clear
+	asconf        *asconfState         // nil: nobody has asked to change addresses
 	nextResendAt  [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
 }
 

@@ -1,6 +1,10 @@
 package assoc
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
 
 // controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
 // share one entry and so one packet (section 12.4). What a peer can make the queue hold is bounded.
@@ -56,6 +60,9 @@ func (q *controlQueue) clear() {
 // moveNextTo moves the chunks of the oldest entry into the open packet.
 func (q *controlQueue) moveNextTo(out *TxBatch) {
 	e := q.entries[0]
+	if wire.ChunkType(q.buf[e.start]) == wire.ChunkAsconf { // "MUST have the correct CRC32c" (RFC 9653 section 5.2)
+		out.SetZeroChecksum(false)
+	}
 	out.Commit(append(out.Tail(), q.buf[e.start:e.end]...))
 	q.entries = q.entries[:copy(q.entries, q.entries[1:])]
 	if len(q.entries) == 0 {

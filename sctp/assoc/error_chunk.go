@@ -48,6 +48,7 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 		a.rareCounters().Malformed++
 		return
 	}
+	a.noteUnknownToPeer(e)
 	if a.events.peerErrors == maxPeerErrors || !a.limits.errorReports.allow(now) {
 		a.rareCounters().ErrorReportsLost++
 		return

@@ -58,11 +58,17 @@ const (
 	EventTSNsReset
 	// EventStreamsAdded: streams were added, as Change says, or Err says why not.
 	EventStreamsAdded
+	// EventLocalAddrAdded, EventLocalAddrRemoved and EventPeerPrimarySet: the peer has done what was
+	// asked of it about the own address Path (RFC 5061), or Err says why not.
+	EventLocalAddrAdded
+	EventLocalAddrRemoved
+	EventPeerPrimarySet
 )
 
 var eventNames = [...]string{"none", "up", "down", "restart", "path up", "path down", "peer shutdown",
 	"send failed", "sender dry", "MTU changed", "peer error", "path potentially failed", "primary path changed",
-	"adaptation", "send low", "streams reset", "TSNs reset", "streams added"}
+	"adaptation", "send low", "streams reset", "TSNs reset", "streams added", "local address added",
+	"local address removed", "peer primary set"}
 
 // String returns a short name for the kind, for traces.
 func (k EventKind) String() string {

@@ -17,6 +17,8 @@ const (
 	Interleaving
 	// StreamReconfiguration resets streams, and adds some (RFC 6525).
 	StreamReconfiguration
+	// AddressChanges adds addresses to a protected association, and removes some (RFC 5061).
+	AddressChanges
 )
 
 // Has reports whether all of x are among them.
@@ -33,13 +35,16 @@ func (c *Config) offeredExtensions() (e Extensions) {
 	if c.StreamReset != 0 {
 		e |= StreamReconfiguration
 	}
+	if c.Protected {
+		e |= AddressChanges
+	}
 	return e
 }
 
 // appendExtensions appends what tells the peer of extensions to an INIT or INIT ACK: Supported
 // Extensions (RFC 5061 section 4.2.7), and Forward-TSN-Supported (RFC 3758 section 3.1).
 func appendExtensions(b []byte, e Extensions) []byte {
-	var types [5]wire.ChunkType
+	var types [6]wire.ChunkType
 	list := types[:0]
 	if e.Has(PartialReliability) {
 		b = wire.AppendForwardTSNSupported(b)
@@ -54,6 +59,9 @@ func appendExtensions(b []byte, e Extensions) []byte {
 	if e.Has(StreamReconfiguration) {
 		list = append(list, wire.ChunkReconfig)
 	}
+	if e.Has(AddressChanges) { // without AUTH, in whose place is the DTLS chunk
+		list = append(list, wire.ChunkAsconf, wire.ChunkAsconfAck)
+	}
 	if len(list) == 0 {
 		return b
 	}
@@ -66,6 +74,8 @@ type announcedExtensions struct {
 	iData       bool
 	iForwardTSN bool
 	reconfig    bool
+	asconf      bool
+	asconfAck   bool
 }
 
 // read reads a Supported Extensions parameter.
@@ -74,7 +84,7 @@ func (n *announcedExtensions) read(p wire.Param) error {
 		chunk wire.ChunkType
 		has   *bool
 	}{{wire.ChunkForwardTSN, &n.forwardTSN}, {wire.ChunkIData, &n.iData}, {wire.ChunkIForwardTSN, &n.iForwardTSN},
-		{wire.ChunkReconfig, &n.reconfig}} {
+		{wire.ChunkReconfig, &n.reconfig}, {wire.ChunkAsconf, &n.asconf}, {wire.ChunkAsconfAck, &n.asconfAck}} {
 		is, err := p.ListsChunk(x.chunk)
 		if err != nil {
 			return err
@@ -95,6 +105,9 @@ func (n announcedExtensions) agreeOn(offered Extensions) (e Extensions) {
 	}
 	if n.reconfig {
 		e |= StreamReconfiguration & offered
+	}
+	if n.asconf && n.asconfAck {
+		e |= AddressChanges & offered
 	}
 	return e
 }

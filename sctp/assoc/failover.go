@@ -38,6 +38,7 @@ func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 		p.Errors++
 	}
 	switch {
+	case p.reach.isRemoved: // what was in flight there
 	case p.State == tx.Unconfirmed: // section 5.4: the rate of its probes depends on it, and whose it is taken to be
 		if p.Errors == a.cfg.PathMaxRetrans+1 {
 			a.rareCounters().PathsDown++
@@ -60,7 +61,7 @@ func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 			a.scheduleHeartbeat(p, now)
 		}
 	}
-	if p.Errors > 1 {
+	if p.Errors > 1 && !p.reach.isRemoved {
 		a.switchSource(p)
 	}
 	a.switchPrimary(p)
@@ -121,6 +122,9 @@ func (a *Assoc) switchSource(p *path) {
 
 // markPathAlive clears the error counter of a path that the peer has answered on.
 func (a *Assoc) markPathAlive(now rawio.Time, p *path) {
+	if p.reach.isRemoved {
+		return
+	}
 	p.Errors = 0
 	p.ConfirmReachable(now)
 	if p.State == tx.Active {

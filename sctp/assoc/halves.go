@@ -80,7 +80,7 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
-	if a.peerReconfigures() {
+	if a.peerReconfigures() || a.changesAddresses() {
 		a.ensureRareState().peerTSN = peerTSN
 	}
 	a.sender().SetPeer(peerRwnd, int(a.agreed.outStreams))

@@ -103,7 +103,7 @@ func (a *Assoc) probesEachRTO(p *path) bool {
 // each may go earlier by as much, those that may are the next that are due.
 func (a *Assoc) scheduleHeartbeat(p *path, from rawio.Time) {
 	switch {
-	case a.isAvoided(p):
+	case a.isAvoided(p) || p.reach.isRemoved:
 		p.heartbeat.setNextAt(rawio.Never)
 		return
 	case a.probesEachRTO(p):
@@ -229,6 +229,9 @@ func (a *Assoc) carriesData(p *path) bool {
 
 // sendHeartbeat queues a HEARTBEAT with a fresh nonce and waits an RTO for its answer.
 func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
+	if p.reach.isRemoved {
+		return
+	}
 	p.heartbeat.awaitsAck, p.heartbeat.lastSentAt = false, now
 	p.heartbeat.setNextAt(now.Add(p.RTO()))
 	a.trimIdle() // the path is idle

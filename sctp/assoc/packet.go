@@ -14,6 +14,7 @@ type inbound struct {
 	pkt          wire.Packet
 	path         *path // where it came from; nil for an INIT ACK from an address not yet known
 	hasData      bool
+	hasAsconf    bool
 	sacksLeft    int      // SACK chunks in it that have not been looked at
 	hasMark      bool     // it has DATA that is new, and a mark of congestion
 	lowestMarked wire.TSN // of that DATA
@@ -120,6 +121,8 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
 		return false
 	case tag == 0 || g.firstType == wire.ChunkInit:
 		own = false
+	case g.hasAbort && a.protection() != nil && a.protection().wasToLeaving: // RFC 5061 section 5.3, F4
+		return false
 	case g.hasAbort: // 8.5.1 B
 		if reflected && g.abortHasT && g.firstType == wire.ChunkAbort {
 			if a.state == ShutdownAckSent {
@@ -142,6 +145,9 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
 		return a.handleCookieEcho(now, in, c)
 	case g.hasShutdownAck && setupStates.has(a.state): // 8.5.1 E
 		Reflect(&a.outbox, in.Packet, true)
+		return false
+	}
+	if own && in.path == nil && a.handleStranger(now, in) {
 		return false
 	}
 	if own && in.path == nil && a.state != CookieWait {
@@ -209,6 +215,10 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		return a.handleIForwardTSN(now, in, c)
 	case wire.ChunkReconfig:
 		return a.handleReconfig(now, in, c)
+	case wire.ChunkAsconf:
+		return a.handleAsconf(now, in, c)
+	case wire.ChunkAsconfAck:
+		return a.handleAsconfAck(now, in, c)
 	case wire.ChunkCookieEcho, wire.ChunkPad:
 		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:

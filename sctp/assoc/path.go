@@ -3,6 +3,7 @@ package assoc
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -36,6 +37,7 @@ type reach struct {
 	addrIsLocal   bool // this host has the peer's address: no HEARTBEATs, see refreshPathIsLocal
 	localAddrGone bool // nothing can be sent from the path's own address, see UsableFrom
 	resendDue     bool // it is back, and one packet is to go, see Assoc.nextResendAt
+	isRemoved     bool // the peer has deleted the address: see removed_path.go
 }
 
 // addPath adds a destination if there is space for it and an own address to reach it from. known is
@@ -52,12 +54,15 @@ func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 
 // addAddrPair is addPath with a given source.
 func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
-	if len(a.paths) == MaxPaths || a.findPath(remote.Addr()) != nil {
+	reused := a.reusePath()
+	if len(a.paths) == MaxPaths && reused == nil || a.findPath(remote.Addr()) != nil {
 		return
 	}
 	lim := a.cfg.mtuLimits(a.env, local, remote, 0)
 	p := &a.firstPath
-	if p.Remote.IsValid() { // one of before may still be needed, see replaceSender
+	if reused != nil {
+		p = reused
+	} else if p.Remote.IsValid() { // one of before may still be needed, see replaceSender
 		p = new(path)
 	}
 	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rtoConfig(), a.cfg.NewController),
@@ -65,6 +70,10 @@ func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
 		mark:      a.cfg.packetMark(), mtuSearch: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.HeartbeatsOnSuspicion = state, a.cfg.HeartbeatInterval >= 0
 	a.refreshCutFrom(p)
+	if reused != nil {
+		a.sender().RenewPath(slices.Index(a.paths, p))
+		return
+	}
 	if a.sender().AddPath(&p.Path) == nil {
 		if a.paths == nil {
 			a.paths = a.onePath[:0]
@@ -76,7 +85,7 @@ func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
 // findPath returns the path to addr, nil if the peer did not announce it.
 func (l *pathList) findPath(addr netip.Addr) *path {
 	for _, p := range l.paths {
-		if p.Remote.Addr() == addr {
+		if p.Remote.Addr() == addr && !(p.State == tx.Unconfirmed && p.reach.isRemoved) {
 			return p
 		}
 	}
@@ -94,11 +103,19 @@ func (a *Assoc) primaryPath() *path {
 func (a *Assoc) dataPath() *path { return a.paths[a.sender().DataPath().Index()] }
 
 // NumPaths returns the number of the peer's addresses.
-func (a *Assoc) NumPaths() int { return len(a.paths) }
+func (a *Assoc) NumPaths() int {
+	n := len(a.paths)
+	for _, p := range a.paths {
+		if p.reach.isRemoved {
+			n--
+		}
+	}
+	return n
+}
 
 // PathStats returns a snapshot of path i, 0 <= i < NumPaths.
 func (a *Assoc) PathStats(i int) PathStats {
-	p := a.paths[i]
+	p := a.pathAt(i)
 	return PathStats{
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primaryPath(),
 		State: a.publicPathState(p), Suspected: p.Suspected(),
@@ -113,7 +130,7 @@ func (a *Assoc) PathStats(i int) PathStats {
 // Unverified reports whether the address of path i is unconfirmed and did not answer more than
 // Path.Max.Retrans probes. The peer has named it, but most likely does not have it.
 func (a *Assoc) Unverified(i int) bool {
-	p := a.paths[i]
+	p := a.pathAt(i)
 	return p.State == tx.Unconfirmed && p.Errors > a.cfg.PathMaxRetrans
 }
 

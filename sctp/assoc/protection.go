@@ -19,10 +19,11 @@ import (
 //	├─ INIT ... COOKIE ACK ── TLS 1.3 ──┼─ EventUp, DATA, ... ─▶
 //	                                     isEnforced
 type protection struct {
-	local, peer keyOffer
-	isClient    bool
-	isEnforced  bool // only sealed packets count
-	isOpen      bool // the chunks that are being handled were sealed
+	local, peer  keyOffer
+	isClient     bool
+	isEnforced   bool // only sealed packets count
+	isOpen       bool // the chunks that are being handled were sealed
+	wasToLeaving bool // and came to an own address that is being deleted
 
 	keys     *seal.Keyring // nil until the association is established
 	manager  *keymgmt.Manager
@@ -110,6 +111,7 @@ func (a *Assoc) startKeys(now rawio.Time) {
 	s := a.protection()
 	s.keys = seal.NewKeyring(seal.Limits{}, seal.MaxReplayWindow)
 	s.messages, s.acked, s.deadlineAt = keyMessages{}, 0, now
+	a.rareState.asconf = nil
 	s.manager = keymgmt.New(now, keymgmt.Config{IsClient: s.isClient, FailureTime: a.cfg.failureTime()}, s.keys)
 }
 

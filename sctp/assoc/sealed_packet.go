@@ -1,6 +1,8 @@
 package assoc
 
 import (
+	"net/netip"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/seal"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -42,6 +44,10 @@ func (a *Assoc) handleSealed(now rawio.Time, s *protection, p *rawio.Packet, c w
 		a.rareCounters().WrongTag++
 		return
 	}
+	if a.findPath(p.Remote.Addr().Unmap()) == nil && !a.opensStranger(now) {
+		a.rareCounters().ForeignSource++
+		return
+	}
 	if n := len(c); cap(s.scratch) < n {
 		s.scratch = make([]byte, n)
 	}
@@ -52,10 +58,14 @@ func (a *Assoc) handleSealed(now rawio.Time, s *protection, p *rawio.Packet, c w
 	}
 	whole := p.Data
 	p.Data = openedPacket(whole, content)
+	to := p.Local
+	if own := to.Addr().Unmap(); a.isNoSource(own) { // answers leave from another address
+		p.Local, s.wasToLeaving = netip.AddrPort{}, a.isLeaving(own)
+	}
 	s.isOpen = true
 	a.handlePacket(now, p)
-	s.isOpen = false
-	p.Data = whole
+	s.isOpen, s.wasToLeaving = false, false
+	p.Data, p.Local = whole, to
 }
 
 // openedPacket returns the packet that a packet with a DTLS chunk stands for. Its content lies in the

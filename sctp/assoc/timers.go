@@ -20,6 +20,7 @@ const (
 	timerSack
 	timerAutoClose
 	timerReconfig
+	timerAsconf
 	timerKeys
 
 	numTimers
@@ -77,6 +78,10 @@ var timers = [numTimers]timerRow{
 	timerReconfig: {name: "Re-configuration", expiresAt: (*Assoc).reconfigExpiresAt,
 		fire: (*Assoc).handleReconfigTimeout},
 
+	// Armed by sendAsconf, for a request to change addresses. It sends that again, over another path,
+	// and counts an error of the path (RFC 5061 section 5.1).
+	timerAsconf: {name: "T-4 RTO", expiresAt: (*Assoc).asconfExpiresAt, fire: (*Assoc).handleAsconfTimeout},
+
 	// Armed by advanceKeys, under protection: a handshake ends in time, keys drain, or are replaced.
 	timerKeys: {name: "keys", expiresAt: (*Assoc).keysExpireAt, fire: (*Assoc).advanceKeys},
 }
@@ -87,7 +92,7 @@ var timers = [numTimers]timerRow{
 func (a *Assoc) NextTimeout() rawio.Time {
 	next := min(a.t3ExpiresAt(), a.sackExpiresAt(), a.autoCloseExpiresAt())
 	if a.rareState != nil {
-		next = min(next, a.reconfigExpiresAt(), a.keysExpireAt())
+		next = min(next, a.reconfigExpiresAt(), a.asconfExpiresAt(), a.keysExpireAt())
 	}
 	if a.stateData != nil {
 		next = min(next, a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt())

@@ -57,6 +57,7 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 			a.recv.Init(a.receiverConfig(0))
 			must.OK(t, a.AddStreams(0, 1, 0))
 		},
+		timerAsconf: func(a *Assoc, p *path) { a.ensureAsconf().own.t4ExpiresAt = at },
 		timerKeys: func(a *Assoc, p *path) {
 			s := newProtection(keyOffer{})
 			s.keys, s.deadlineAt = seal.NewKeyring(seal.Limits{}, 0), at

@@ -9,7 +9,7 @@ import (
 // files lists the RFCs, those that matter most first.
 var files = []File{
 	{RFC: "9260", Subject: "SCTP, with the I bit of RFC 7053", Set: "sctp"},
-	{RFC: "5061", Subject: "adaptation indication", Set: "sctp"},
+	{RFC: "5061", Subject: "adaptation indication, addresses that change", Set: "sctp"},
 	{RFC: "6951", Subject: "UDP encapsulation", Set: "sctp"},
 	{RFC: "8899", Subject: "packetization layer PMTU discovery", Set: "sctp"},
 	{RFC: "8261", Subject: "SCTP over DTLS", Set: "sctp"},

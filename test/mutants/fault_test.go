@@ -85,7 +85,7 @@ func TestFaultsApply(t *testing.T) {
 		count[f.layerOf()]++
 	}
 	for _, layer := range []string{"rawio", "sctp/wire", "sctp/internal/tsnset", "sctp/internal/rx", "sctp/internal/tx",
-		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/internal/reconfig", "sctp/cc", "sctp/assoc", "sctp/endpoint",
+		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/internal/reconfig", "sctp/internal/asconf", "sctp/cc", "sctp/assoc", "sctp/endpoint",
 		"sctp", "ddp", "ddpadapt", "mpa",
 		"rdma/rdmap", "rdma", "metrics"} {
 		check.That(t, count[layer] >= 4, "%d faults in %s", count[layer], layer)

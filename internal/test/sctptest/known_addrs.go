@@ -71,3 +71,6 @@ func (k *knownAddrs) checkLeaving(a *assoc.Assoc, p *rawio.Packet) {
 		k.Errorf("a packet leaves from %v to %v: the peer knows %v of this host", p.Local, p.Remote, all)
 	}
 }
+
+// Knows says that the peer of an association is to take packets from an address of the host.
+func (h *Host) Knows(a *assoc.Assoc, addr netip.Addr) { h.known.learnAddrs(a.LocalTag(), addr) }

@@ -7,53 +7,32 @@ package tx
 // EnqueueOwn is Enqueue for a message of the association's own. It goes before all that has not
 // begun, and behind others of its kind. There are few: they do not wait for room in the send buffer.
 func (s *Sender) EnqueueOwn(m *Message) {
-	s.queue.addOwn(m)
-	s.burst.enqueuedSinceSack = true
-}
-
-// addOwn copies a message of the association's own to the end of those.
-func (q *sendQueue) addOwn(m *Message) {
-	n := m.Len()
+	y, q, n := s.perStream(), &s.queue, m.Len()
 	q.bufferedOctets += n
 	q.waitingOctets += n
-	if q.streams != nil && q.streams.amounts != nil {
-		q.streams.amounts.add(m.Stream, n)
+	if y.amounts != nil {
+		y.amounts.add(m.Stream, n)
 	}
-	if q.own == nil {
-		q.own = new(messageQueue)
-	}
-	q.own.push(m)
+	y.own.push(m)
 	if l := &q.current; l.loaded && l.fromQueue && !l.isOwn && l.offset == 0 {
-		q.putBack()
-	}
-}
-
-// putBack puts the message in the slot, of which nothing was sent, back in front of the others.
-func (q *sendQueue) putBack() {
-	if q.streams != nil {
 		q.parkCurrent()
-		return
 	}
-	q.waiting.pushFront(&q.current.msg)
-	q.waitingOctets += q.current.msg.Len()
-	q.current = currentMessage{}
+	s.burst.enqueuedSinceSack = true
 }
 
 // numOwn is how many messages of the association's own wait.
 func (q *sendQueue) numOwn() int {
-	if q.own == nil {
+	if q.streams == nil {
 		return 0
 	}
-	return q.own.length
+	return q.streams.own.length
 }
 
 // pickOwn begins with the first of them.
 func (q *sendQueue) pickOwn() bool {
-	q.own.pop(&q.current.msg)
+	q.streams.own.pop(&q.current.msg)
 	q.waitingOctets -= q.current.msg.Len()
 	q.current.beginMessage(true)
-	if q.current.isOwn = true; q.own.length == 0 {
-		q.own = nil
-	}
+	q.current.isOwn = true
 	return true
 }

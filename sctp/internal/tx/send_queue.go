@@ -13,7 +13,6 @@ import (
 type sendQueue struct {
 	waiting          messageQueue   // those that go in the order in which they came
 	streams          *streamQueues  // what is kept for each stream; nil if nothing is
-	own              *messageQueue  // the association's own, which go first; nil if there were none
 	waitingOctets    int            // octets of user data in it
 	current          currentMessage // the one being cut
 	bufferedOctets   int            // octets that came through Enqueue and are not acknowledged
@@ -79,8 +78,6 @@ func (q *sendQueue) peek() *Message {
 		return nil
 	case q.current.loaded:
 		return &q.current.msg
-	case q.numOwn() > 0:
-		return q.own.at(0)
 	case q.waiting.length > 0:
 		return q.waiting.at(0)
 	}
@@ -92,7 +89,7 @@ func (q *sendQueue) pick() bool {
 	if q.streams != nil {
 		return q.chooseNext()
 	}
-	return q.numOwn() > 0 && q.pickOwn() || q.waiting.length > 0 && q.pickFirst()
+	return q.waiting.length > 0 && q.pickFirst()
 }
 
 // pickFirst is pick where messages go in the order in which they came, and one waits.
@@ -194,14 +191,6 @@ func (q *messageQueue) pop(m *Message) {
 	} else {
 		q.head = (q.head + 1) & (len(q.ring) - 1)
 	}
-}
-
-// pushFront puts a message in front of the others.
-func (q *messageQueue) pushFront(m *Message) {
-	var last Message
-	q.push(&last) // it makes room
-	q.head = (q.head - 1) & (len(q.ring) - 1)
-	*q.at(0) = *m
 }
 
 // removeWhere takes messages out, and returns how many octets they have.

@@ -107,6 +107,12 @@ func (s *Sender) AddPath(p *Path) error {
 	return nil
 }
 
+// RenewPath has path i, over which nothing is in flight, be another: its owner has made it anew.
+func (s *Sender) RenewPath(i int) {
+	p := s.paths[i]
+	p.index, p.rttEst.rttSamples = uint8(i), s.cfg.RTTs
+}
+
 // Paths returns the destination addresses in the order they were added.
 func (s *Sender) Paths() []*Path { return s.paths }
 

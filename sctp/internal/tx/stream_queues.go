@@ -35,6 +35,7 @@ type streamQueues struct {
 	ahead   aheadBudget                  // what may be sent beyond cwnd
 	numbers sparse.Table[messageNumbers] // with I-DATA
 	amounts *streamAmounts               // what each has buffered; nil until somebody asks
+	own     messageQueue                 // the association's own, which go first
 	onHold  *heldMessages                // those of streams that are being reset; usually nil
 }
 
@@ -321,7 +322,7 @@ func (y *streamQueues) trim() {
 // allQueued visits the messages that were never in the slot, without those that are held.
 func (q *sendQueue) allQueued(yield func(*Message) bool) {
 	for i := range q.numOwn() {
-		if !yield(q.own.at(i)) {
+		if !yield(q.streams.own.at(i)) {
 			return
 		}
 	}

@@ -1,0 +1,306 @@
+package assoc
+
+import (
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/asconf"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Errors of AddLocalAddr, RemoveLocalAddr and SetPeerPrimary, and of the events that say how they
+// end. What the peer has refused is an *AddrRefusedError.
+var (
+	// ErrAddrChangesUnsupported: the peer does not support it, or the association is not protected.
+	// It matches syscall.EOPNOTSUPP.
+	ErrAddrChangesUnsupported error = asconf.ErrUnsupported
+	// ErrAddrChangesBusy: too many changes wait. It matches syscall.EAGAIN.
+	ErrAddrChangesBusy error = asconf.ErrBusy
+	// ErrLastLocalAddr: an association keeps one own address. It matches syscall.EBUSY.
+	ErrLastLocalAddr error = sysError{"sctp: the last own address cannot be removed", syscall.EBUSY}
+	// ErrNoLocalAddr: the association has no such own address. It matches syscall.EADDRNOTAVAIL.
+	ErrNoLocalAddr error = sysError{"sctp: not an own address of the association", syscall.EADDRNOTAVAIL}
+	// ErrWildcardOnly: over UDP an own address is named by 0.0.0.0 or :: alone, as its port is not
+	// known (RFC 6951 section 5.7). It matches syscall.EINVAL.
+	ErrWildcardOnly error = sysError{"sctp: over UDP only 0.0.0.0 or :: names an own address", syscall.EINVAL}
+)
+
+// AddrRefusedError is the cause with which the peer has refused to change an address. It matches
+// syscall.EADDRNOTAVAIL.
+type AddrRefusedError = asconf.RefusedError
+
+// ownChanges is the change of own addresses that is under way.
+type ownChanges struct {
+	path        *path      // where the ASCONF went last
+	t4ExpiresAt rawio.Time // the T-4 RTO
+	fromNew     bool       // the next one leaves from the address that is added
+	leaving     netip.Addr // it is being deleted: nothing leaves from there
+	joining     netip.Addr // it is being added: only ASCONF does
+}
+
+// AddLocalAddr asks the peer to take another address of this host for the association (RFC 5061).
+// Nothing but that leaves from there before the peer has answered. An unspecified address stands for
+// the one that the packet leaves from. EventLocalAddrAdded says how it ends.
+func (a *Assoc) AddLocalAddr(now rawio.Time, addr netip.Addr) error {
+	return a.askAddrChange(now, asconf.Request{Op: asconf.Add, Addr: addr.Unmap()})
+}
+
+// RemoveLocalAddr asks the peer to use an address of this host no more. Nothing leaves from there
+// from now on. An unspecified one stands for all but the one that the packet leaves from.
+// EventLocalAddrRemoved says how it ends.
+func (a *Assoc) RemoveLocalAddr(now rawio.Time, addr netip.Addr) error {
+	return a.askAddrChange(now, asconf.Request{Op: asconf.Delete, Addr: addr.Unmap()})
+}
+
+// SetPeerPrimary asks the peer to send to an own address as long as that answers.
+// EventPeerPrimarySet says how it ends.
+func (a *Assoc) SetPeerPrimary(now rawio.Time, addr netip.Addr) error {
+	return a.askAddrChange(now, asconf.Request{Op: asconf.SetPrimary, Addr: addr.Unmap()})
+}
+
+func (a *Assoc) askAddrChange(now rawio.Time, r asconf.Request) error {
+	switch {
+	case setupStates.has(a.state) || a.awaitsKeys():
+		return ErrNotUp
+	case !sendStates.has(a.state):
+		return ErrClosing
+	case !a.changesAddresses():
+		return ErrAddrChangesUnsupported
+	case r.Addr.IsUnspecified():
+	case a.primaryPath().Remote.Port() != 0:
+		return ErrWildcardOnly
+	case !Unicast(r.Addr) || r.Addr.IsLinkLocalUnicast():
+		return ErrNoLocalAddr
+	case r.Op != asconf.Add && !slices.Contains(a.ownAddrs(), r.Addr):
+		return ErrNoLocalAddr
+	case r.Op == asconf.Delete && len(a.ownAddrs()) <= 1+a.ensureAsconf().requester.Waiting(asconf.Delete):
+		return ErrLastLocalAddr // F5
+	}
+	if err := a.ensureAsconf().requester.Ask(r); err != nil {
+		return err
+	}
+	a.advanceAsconf(now)
+	return nil
+}
+
+// ownAddrs returns the own addresses that the peer knows, as far as they are known here.
+func (a *Assoc) ownAddrs() []netip.Addr {
+	if len(a.addrs.local) > 0 {
+		return a.addrs.local
+	}
+	var list []netip.Addr
+	for _, p := range a.paths {
+		if own := p.Local.Addr().Unmap(); Unicast(own) && !p.reach.isRemoved && !slices.Contains(list, own) {
+			list = append(list, own)
+		}
+	}
+	return list
+}
+
+// advanceAsconf sends the next request, if none is under way.
+func (a *Assoc) advanceAsconf(now rawio.Time) {
+	h := a.asconf()
+	if h == nil || !sendStates.has(a.state) || !h.requester.Begin(a.lookupAddr) {
+		return
+	}
+	r, isSent, _ := h.requester.Current()
+	if isSent {
+		return
+	}
+	h.own = ownChanges{t4ExpiresAt: rawio.Never}
+	switch {
+	case r.Addr.IsUnspecified():
+	case r.Op == asconf.Delete:
+		h.own.leaving = r.Addr
+		a.stopSending(r.Addr)
+	case r.Op == asconf.Add:
+		h.own.joining = r.Addr
+		h.own.fromNew = a.dataPath().reach.localAddrGone
+	}
+	a.sendAsconf(now, h)
+}
+
+// lookupAddr returns the address in front of a request: one that stays part of the association, where
+// there is one (section 5.3.2).
+func (a *Assoc) lookupAddr(r asconf.Request) netip.Addr {
+	for _, own := range a.ownAddrs() {
+		if own != r.Addr && !own.IsLinkLocalUnicast() {
+			return own
+		}
+	}
+	if a.primaryPath().Remote.Addr().Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// sendAsconf sends the request under way, and starts T-4.
+func (a *Assoc) sendAsconf(now rawio.Time, h *asconfState) {
+	o := &h.own
+	if o.path == nil {
+		o.path = a.dataPath()
+	}
+	var from netip.AddrPort // the path's own
+	if o.fromNew && o.joining.IsValid() && familyOf(o.joining) == familyOf(o.path.Remote.Addr()) {
+		from = netip.AddrPortFrom(o.joining, o.path.Local.Port())
+	}
+	a.control.closeEntry()
+	a.queueReply(o.path, from, append(a.control.buf, h.requester.Chunk()...))
+	a.control.closeEntry()
+	o.t4ExpiresAt = now.Add(o.path.RTO())
+	a.send.burstContinues = false
+}
+
+func (a *Assoc) asconfExpiresAt() rawio.Time {
+	if h := a.asconf(); h != nil && sendStates.has(a.state) {
+		return h.own.t4ExpiresAt
+	}
+	return rawio.Never
+}
+
+// handleAsconfTimeout handles the expiry of T-4 (section 5.1, B1 to B5).
+func (a *Assoc) handleAsconfTimeout(now rawio.Time) {
+	h := a.asconf()
+	p := h.own.path
+	if p == nil { // it was removed
+		p = a.dataPath()
+	}
+	p.Backoff()
+	if a.countPathError(now, p, true); a.state == Closed {
+		return
+	}
+	h.own.path = a.paths[a.sender().Alternate(&p.Path).Index()]
+	h.own.fromNew = h.own.path.reach.localAddrGone || !h.own.fromNew
+	a.sendAsconf(now, h)
+}
+
+// handleAsconfAck takes the answer to a request. It says whether to go on with the packet.
+func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	if !a.changesAddresses() {
+		return a.handleUnknown(in, c)
+	}
+	x, err := wire.AsAsconfAck(c)
+	if err != nil || !asconfStates.has(a.state) {
+		a.rareCounters().Malformed++
+		return true
+	}
+	h := a.ensureAsconf()
+	r, _, _ := h.requester.Current()
+	done, refused, fatal := h.requester.HandleAck(x)
+	if fatal != nil { // F0
+		a.rareCounters().Violations++
+		a.abortWithCause(refusal{code: wire.CauseIllegalAsconfAck, info: []byte(fatal.Error())})
+		return false
+	}
+	if !done {
+		return true
+	}
+	h.own.t4ExpiresAt = rawio.Never
+	if p := h.own.path; p != nil {
+		a.noteAnswer(now, p)
+	}
+	a.endAddrChange(now, r, refused)
+	a.advanceAsconf(now)
+	return true
+}
+
+// endAddrChange takes over what the peer has agreed to, or what it refuses back.
+func (a *Assoc) endAddrChange(now rawio.Time, r asconf.Request, refused error) {
+	h := a.asconf()
+	back := h.own.leaving
+	h.own = ownChanges{t4ExpiresAt: rawio.Never}
+	kind := [...]EventKind{asconf.Add: EventLocalAddrAdded, asconf.Delete: EventLocalAddrRemoved,
+		asconf.SetPrimary: EventPeerPrimarySet}[r.Op]
+	switch {
+	case r.Op == asconf.Add && refused == nil && !r.Addr.IsUnspecified():
+		a.startSending(now, r.Addr)
+	case r.Op == asconf.Delete && refused != nil && back.IsValid():
+		a.startSending(now, back)
+	}
+	a.events.push(Event{Kind: kind, Path: netip.AddrPortFrom(r.Addr, 0), Err: refused})
+}
+
+// startSending makes an own address one that paths may begin at. Those whose own address is gone
+// begin there at once.
+func (a *Assoc) startSending(now rawio.Time, addr netip.Addr) {
+	list := a.ownAddrs()
+	if !slices.Contains(list, addr) {
+		list = append(slices.Clone(list), addr)
+	}
+	a.addrs.local = list
+	a.addrs.families |= familyOf(addr)
+	for _, p := range a.paths {
+		if p.reach.localAddrGone && familyOf(addr) == familyOf(p.Remote.Addr()) && !p.reach.isRemoved {
+			a.sendFrom(p, addr)
+			a.resendEarly(now, p)
+		}
+	}
+}
+
+// stopSending has nothing leave from an own address any more (F4).
+func (a *Assoc) stopSending(addr netip.Addr) {
+	a.addrs.local = slices.DeleteFunc(slices.Clone(a.ownAddrs()), func(x netip.Addr) bool { return x == addr })
+	for _, p := range a.paths {
+		if p.Local.Addr().Unmap() != addr {
+			continue
+		}
+		if from, ok := a.sourceFor(p.Remote.Addr(), p.Local); ok {
+			a.sendFrom(p, from.Addr())
+		}
+	}
+	if a.sacks.local.Addr().Unmap() == addr {
+		a.sacks.local = netip.AddrPort{}
+	}
+	for i := range a.control.entries {
+		if e := &a.control.entries[i]; e.local.Addr().Unmap() == addr {
+			e.local = netip.AddrPort{}
+		}
+	}
+}
+
+// sendFrom gives a path another own address: another way, with congestion control of its own.
+func (a *Assoc) sendFrom(p *path, own netip.Addr) {
+	p.Local, p.lastLocalAddr = netip.AddrPortFrom(own, p.Local.Port()), netip.AddrPort{}
+	p.reach.localAddrGone = false
+	p.Mend()
+	p.ResetCongestion()
+	a.restartMTUSearch(p)
+}
+
+// isNoSource says whether nothing may leave from an own address: it is being added, or deleted.
+func (a *Assoc) isNoSource(own netip.Addr) bool {
+	h := a.asconf()
+	return h != nil && own.IsValid() && (own == h.own.leaving || own == h.own.joining)
+}
+
+// isLeaving says whether an own address is being deleted. "ABORT Chunks arriving destined to the IP
+// address being deleted MUST be ignored" (F4).
+func (a *Assoc) isLeaving(own netip.Addr) bool {
+	h := a.asconf()
+	return h != nil && own.IsValid() && own == h.own.leaving
+}
+
+// noteUnknownToPeer takes the peer's report that it does not know a chunk (A9).
+func (a *Assoc) noteUnknownToPeer(e wire.Error) {
+	h := a.asconf()
+	if h == nil {
+		return
+	}
+	cs := e.Causes()
+	for cause, ok := cs.Next(); ok; cause, ok = cs.Next() {
+		info := cause.Info()
+		if cause.Code() == wire.CauseUnrecognizedChunkType && len(info) > 0 && wire.ChunkType(info[0]) == wire.ChunkAsconf {
+			a.abandonAsconf(ErrAddrChangesUnsupported)
+			h.requester.Unrecognized()
+		}
+	}
+}
+
+// abandonAsconf ends all own requests.
+func (a *Assoc) abandonAsconf(why error) {
+	if h := a.asconf(); h != nil {
+		h.requester.Abandon(func(r asconf.Request) { a.endAddrChange(0, r, why) })
+	}
+}
