@@ -35,6 +35,8 @@ func (h *streamResets) CumTSN() wire.TSN {
 	return h.a.recv.CumTSN()
 }
 
+func (h *streamResets) IsAcked(t wire.TSN) bool { return h.a.sender().IsAcked(t) }
+
 func (h *streamResets) RTO() time.Duration { return h.requestPath().RTO() }
 
 // requestPath returns where the request has gone, or is to go.

@@ -15,6 +15,7 @@ func (exampleHost) Streams() (out, in int)              { return 1, 1 }
 func (exampleHost) NextTSN() wire.TSN                   { return 1 }
 func (exampleHost) CumTSN() wire.TSN                    { return 0 }
 func (exampleHost) RTO() time.Duration                  { return time.Second }
+func (exampleHost) IsAcked(wire.TSN) bool               { return true }
 func (exampleHost) HoldOut([]wire.StreamID)             {}
 func (exampleHost) HasSettled(bool) bool                { return true }
 func (exampleHost) ReleaseOut()                         {}

@@ -15,6 +15,8 @@ type Host interface {
 	NextTSN() wire.TSN
 	// CumTSN returns the TSN up to which all DATA of the peer has come.
 	CumTSN() wire.TSN
+	// IsAcked says whether the peer has acknowledged own DATA up to a TSN.
+	IsAcked(t wire.TSN) bool
 	// RTO returns the retransmission timeout of the path that a request takes.
 	RTO() time.Duration
 

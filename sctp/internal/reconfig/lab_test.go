@@ -55,10 +55,11 @@ func allow(a reconfig.Allowed) func(*reconfig.Config) {
 	return func(c *reconfig.Config) { c.Allowed = a }
 }
 
-func (l *lab) Streams() (out, in int) { return l.out, l.in }
-func (l *lab) NextTSN() wire.TSN      { return l.next }
-func (l *lab) CumTSN() wire.TSN       { return l.cum }
-func (l *lab) RTO() time.Duration     { return labRTO }
+func (l *lab) Streams() (out, in int)  { return l.out, l.in }
+func (l *lab) NextTSN() wire.TSN       { return l.next }
+func (l *lab) CumTSN() wire.TSN        { return l.cum }
+func (l *lab) RTO() time.Duration      { return labRTO }
+func (l *lab) IsAcked(t wire.TSN) bool { return !l.unacked && t.Less(l.next) }
 func (l *lab) HasSettled(acked bool) bool {
 	return !l.busy && !(acked && l.unacked)
 }

@@ -40,6 +40,7 @@ const (
 	holdForRetries   = 3                 // RTOs that DATA is held for a request that comes again
 	longestHold      = 10 * time.Second  // that DATA is held for it before it is denied
 	maxCollisions    = 8                 // how often a request that met the peer's is sent again
+	maxStuck         = 8                 // how often one is in progress though the peer has all DATA
 	maxLikelyRepeats = 2                 // how often one is that has likely been answered
 	tsnJump          = wire.TSN(1) << 31 // of section 5.1.7, D4
 )

@@ -52,6 +52,7 @@ type ownPart struct {
 	kind     wire.ParamType
 	seq      uint32
 	count    int // of streams to be added
+	stuck    int // "In progress" answers without a reason
 	progress partProgress
 }
 
@@ -180,7 +181,7 @@ func (m *Machine) makeChunk(with []byte) {
 		if p.progress == partDone {
 			continue
 		}
-		p.progress, p.seq = partOpen, m.nextOwn
+		p.progress, p.seq, p.stuck = partOpen, m.nextOwn, 0
 		m.nextOwn++
 		switch p.kind {
 		case wire.ParamOutgoingReset:

@@ -317,6 +317,7 @@ func TestPeerNeverAnswers(t *testing.T) {
 // not answered then is one (section 5.2.7, H2).
 func TestInProgressCountsNoError(t *testing.T) {
 	l := newLab(t)
+	l.unacked = true
 	l.start(reconfig.Request{ResetOut: true, Streams: []wire.StreamID{3}})
 	l.sends("OUT 500/899 last 599: 3")
 	check.Equal(t, "no answer", l.wait(labRTO), reconfig.Unanswered)
@@ -335,6 +336,41 @@ func TestInProgressCountsNoError(t *testing.T) {
 	}
 	l.heard()
 	l.take(chunk(response(500, wire.ReconfigPerformed)))
+	l.heard("reset out 3")
+}
+
+// A peer may perform a reset, lose the one answer that says so, and call it in progress for ever.
+// When it has all DATA, it is asked by another number, and not for ever.
+func TestResetThatStaysInProgress(t *testing.T) {
+	l := newLab(t)
+	l.start(reconfig.Request{ResetOut: true, Streams: []wire.StreamID{3}})
+	for number := uint32(500); number <= 508; number++ {
+		want := fmt.Sprintf("OUT %d/899 last 599: 3", number)
+		l.sends(want)
+		for range 7 {
+			l.take(chunk(response(number, wire.ReconfigInProgress)))
+			check.Equal(t, "expiry", l.wait(labRTO), reconfig.NoExpiry)
+			l.sends(want)
+		}
+		l.take(chunk(response(number, wire.ReconfigInProgress)))
+		if number < 508 {
+			l.sends()
+			check.Equal(t, "expiry", l.wait(labRTO), reconfig.NoExpiry)
+		}
+	}
+	l.did("hold out 3", "release out")
+	l.heard("reset out 3: the peer has refused a stream reconfiguration: In progress")
+	check.That(t, l.m.IsIdle(), "it goes on")
+
+	l.start(reconfig.Request{ResetOut: true, Streams: []wire.StreamID{3}})
+	l.sends("OUT 509/899 last 599: 3")
+	for range 8 {
+		l.take(chunk(response(509, wire.ReconfigInProgress)))
+	}
+	l.wait(labRTO)
+	l.sends("OUT 510/899 last 599: 3")
+	l.take(chunk(response(510, wire.ReconfigPerformed)))
+	l.did("hold out 3", "reset out 3 last 599", "release out")
 	l.heard("reset out 3")
 }
 

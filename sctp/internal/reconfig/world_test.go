@@ -108,6 +108,10 @@ func (e *end) NextTSN() wire.TSN      { return e.nextTSN }
 func (e *end) CumTSN() wire.TSN       { return e.cum }
 func (e *end) RTO() time.Duration     { return worldRTO }
 
+func (e *end) IsAcked(t wire.TSN) bool {
+	return !slices.ContainsFunc(e.unacked, func(d datum) bool { return d.tsn.LessEq(t) })
+}
+
 func concerns(list []wire.StreamID, s wire.StreamID) bool {
 	return list == nil || slices.Contains(list, s)
 }

@@ -96,6 +96,9 @@ func (q *sendQueue) holdsAll() bool {
 	return h != nil && h.all
 }
 
+// IsAcked says whether DATA up to a TSN is acknowledged.
+func (s *Sender) IsAcked(t wire.TSN) bool { return t.Less(s.outstanding.firstUnacked) }
+
 // HasSettled says whether all that was given before Hold for its streams has its TSNs. With acked,
 // everything that was sent is acknowledged too, of all streams.
 func (s *Sender) HasSettled(acked bool) bool {
