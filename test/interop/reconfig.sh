@@ -47,12 +47,12 @@ asking() {
 	ended "$name"
 }
 
-# asking_rows LINK NAME. usrsctp 0.9.5 forgets which message it is cutting when it adds a stream: it
+# asking_rows LINK NAME ORDER. usrsctp 0.9.5 forgets which message it is cutting when it adds a stream: it
 # begins another one before the end (RFC 9260 section 6.9). So messages are short where it adds some.
 asking_rows() {
 	local who
 	for who in us them; do
-		asking "resets-$2-$who" "$1" $who out,in,all-out,all-in --order both
+		asking "resets-$2-$who" "$1" $who out,in,all-out,all-in --order "$3"
 		asking "adds-$2-$who" "$1" $who add-out,add-in,add-out --sizes small
 	done
 }
@@ -60,12 +60,12 @@ asking_rows() {
 # Rows that do not pass each time yet run only where they are named.
 named() { [[ $only != . ]]; }
 
-reconfig_lossy_rows() { named && asking_rows raw4 loss; }
+reconfig_lossy_rows() { asking_rows raw4 loss ordered; } # of unordered messages see README.md
 
 reconfig_rows() {
 	local who asker name
-	asking_rows raw4 raw4
-	asking_rows udp4 udp4
+	asking_rows raw4 raw4 both
+	asking_rows udp4 udp4 both
 	named || return 0
 	for who in us them; do
 		for asker in us them; do

@@ -114,7 +114,8 @@ static void ask(const struct options *o, const char *what)
 		pthread_mutex_lock(&lock);
 		while (ok == 0 && awaited_type != 0)
 			pthread_cond_wait(&heard, &lock);
-		ok = ok == 0 && !(answer & FAILED);
+		/* that there is nothing to do is a failure to usrsctp, and asking again changes nothing */
+		ok = ok == 0 && (!(answer & FAILED) || answer & SCTP_STREAM_RESET_INCOMING_SSN);
 		pthread_mutex_unlock(&lock);
 		if (ok) {
 			line("asked %s %s", what, answer & DENIED ? "denied" : "performed");
