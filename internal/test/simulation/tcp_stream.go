@@ -15,7 +15,8 @@ type tcpStream struct {
 	queue    []byte // taken and not arrived
 	isEnded  bool   // a FIN follows on the queue
 	isReset  bool   // everything is lost
-	isDead   bool   // the end has arrived
+	hasEnded bool   // the FIN has arrived; a reset may follow
+	isDead   bool   // the reset has arrived
 	isDue    bool   // something will arrive
 }
 
@@ -47,7 +48,7 @@ func (s *tcpStream) reset() {
 }
 
 func (s *tcpStream) schedule() {
-	if s.isDue || s.isDead || len(s.queue) == 0 && !s.isEnded && !s.isReset {
+	if s.isDue || s.isDead || len(s.queue) == 0 && (!s.isEnded || s.hasEnded) && !s.isReset {
 		return
 	}
 	s.isDue = true
@@ -70,7 +71,7 @@ func (s *tcpStream) deliver() {
 		s.to.arrive(b)
 		s.wakeWriter()
 	default:
-		s.isDead = true
+		s.hasEnded = true
 		s.to.arriveEnd(false)
 	}
 	s.schedule()
