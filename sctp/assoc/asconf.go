@@ -119,8 +119,11 @@ func (a *Assoc) opensStranger(now rawio.Time) bool {
 		b.used = max(b.used-int(min(n, maxStrangers)), 0)
 		b.filledAt = now
 	}
+	if b.used == maxStrangers {
+		return false
+	}
 	b.used++
-	return b.used <= maxStrangers
+	return true
 }
 
 // peerAddrs is the peer's addresses, as an ASCONF in a packet changes them.

@@ -257,11 +257,21 @@ func TestStrangers(t *testing.T) {
 	}
 	must.That(t, len(caught) > 20, "%d packets", len(caught))
 	opened := b.Stats().Keys.Opened
-	for _, pkt := range caught {
+	receive := func(pkt []byte) {
 		w.Hosts[1].Receive(w.Now, &rawio.Packet{Data: bytes.Clone(pkt), Local: w.Hosts[1].Addr, Remote: stranger})
+	}
+	for _, pkt := range caught {
+		receive(pkt)
 	}
 	check.That(t, b.Stats().Keys.Opened-opened <= 16, "%d were opened", b.Stats().Keys.Opened-opened)
 	check.Equal(t, "counted", b.Stats().ForeignSource, uint64(len(caught)))
+	for range 1000 { // a flood keeps nobody out when it is over
+		receive(caught[0])
+	}
+	opened = b.Stats().Keys.Opened
+	w.Now = w.Now.Add(100 * time.Millisecond)
+	receive(caught[len(caught)-1])
+	check.Equal(t, "opened a tenth of a second later", b.Stats().Keys.Opened-opened, 1)
 	check.Equal(t, "received", w.Hosts[1].Received.Len(), 0)
 	check.Equal(t, "addresses", b.NumPaths(), 1)
 	add := wire.CloseChunk(wire.AppendAddrRequest(wire.AppendAsconf(nil, 7, stranger.Addr()), wire.ParamAddIP, 1, stranger.Addr()), 0)
