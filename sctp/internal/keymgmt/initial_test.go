@@ -172,7 +172,10 @@ func TestFirstHandshakeFails(t *testing.T) {
 				list := l.expect(SendMessage, CloseSession)
 				check.Slice(t, "alert", list[0].Data, append([]byte{3}, alert...))
 				l.m.MessagesAcked(l.now, 1)
+				l.wait(alertReadTime - 1)
 				l.m.MessagesAcked(l.now, 1)
+				l.expect() // the peer reads it
+				l.wait(1)
 				check.Equal(t, "failure", l.expect(Abort)[0].Failure.Why, c.want)
 			} else {
 				check.Equal(t, "failure", l.expect(CloseSession, Abort)[1].Failure.Why, c.want)

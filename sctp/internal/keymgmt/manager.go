@@ -24,7 +24,8 @@ const (
 	defaultHandshakeTimeout = 30 * time.Second
 	drainTime               = 120 * time.Second // once the last message is known to have arrived (section 6.2.3)
 	shortDrainTime          = 10 * time.Second  // the same where the next keys are needed at once
-	alertTime               = time.Second       // an alert has to arrive before the ABORT
+	alertTime               = time.Second       // an alert has to arrive before the ABORT,
+	alertReadTime           = alertTime / 10    // and to be read: it says more than that
 	minRetryTime            = time.Second       // after a failed handshake, doubled each time
 	maxRetryTime            = time.Minute
 	minRemoteTime           = time.Second      // between two handshakes that the peer begins
@@ -282,7 +283,7 @@ func (m *Manager) MessagesAcked(now rawio.Time, count uint64) {
 		m.confirmDrain(now)
 	}
 	if m.failure != nil && count >= m.sent && m.abortAt != rawio.Never {
-		m.abort()
+		m.abortAt = min(m.abortAt, now.Add(alertReadTime))
 	}
 }
 
