@@ -324,8 +324,13 @@ func TestIdleQPsOverTCP(t *testing.T) {
 	// req 5044-7.1.2-27
 	x := newTCPLab(t, &Config{IdleTimeout: 100 * time.Millisecond})
 	a, b := x.join(nil)
-	<-a.qp.Done()
-	<-b.qp.Done()
+	for _, s := range []*side{a, b} {
+		select {
+		case <-s.qp.Done():
+		case <-time.After(5 * time.Second):
+			t.Fatal("a QP on which nothing happens goes on")
+		}
+	}
 	check.That(t, errors.Is(a.qp.Err(), ErrIdle) || errors.Is(b.qp.Err(), ErrIdle), "%v, %v", a.qp.Err(), b.qp.Err())
 	must.OK(t, x.a.Wait(ctx(t)))
 }
