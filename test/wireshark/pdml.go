@@ -146,6 +146,9 @@ func parsePDML(r io.Reader) (chunks []*chunk, faults []string, err error) {
 		case "_ws.malformed":
 			faults = append(faults, fmt.Sprintf("frame %d: malformed", frame))
 		case "_ws.expert.message":
+			if strings.HasPrefix(f.Show, "Possible traceroute") {
+				break // the system has chosen a UDP port of those that traceroute uses
+			}
 			faults = append(faults, fmt.Sprintf("frame %d: %s", frame, f.Show))
 		}
 		if c != nil {

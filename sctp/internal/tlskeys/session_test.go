@@ -119,9 +119,8 @@ func (w *world) expectFailure(client, server string) {
 	w.wait(40 * time.Second)
 	for i, want := range []string{client, server} {
 		h := w.hosts[i]
-		if check.That(w.t, h.failure != nil, "host %d has not failed", i) {
-			check.That(w.t, strings.Contains(h.failure.Error(), want), "host %d: %v, want %q", i, h.failure, want)
-		}
+		must.That(w.t, h.failure != nil, "host %d has not failed", i)
+		check.That(w.t, strings.Contains(h.failure.Error(), want), "host %d: %v, want %q", i, h.failure, want)
 	}
 }
 
