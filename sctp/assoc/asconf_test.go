@@ -178,6 +178,29 @@ func TestHostThatMoves(t *testing.T) {
 	}
 }
 
+// Before the peer has answered, only the request leaves from the new address.
+func TestNewAddressIsNoSource(t *testing.T) {
+	// req 5061-5.3-1
+	w, a, _ := addrWorld(t)
+	two := w.Addrs[0][1]
+	w.Hosts[0].Knows(a, two)
+	w.Hosts[0].Down = []netip.Addr{w.Addrs[0][0]}
+	a.UsableFrom(w.Now, []netip.Addr{two})
+	w.Filter = func(from int, _ wire.Packet) (int, time.Duration) { return 1 - from, 0 }
+	before := len(w.Sent)
+	must.OK(t, a.AddLocalAddr(w.Now, two))
+	w.Send(a, 0, make([]byte, 8000))
+	w.Run(10 * time.Second)
+	n := 0
+	for _, s := range w.Sent[before:] {
+		if s.Local.Addr() == two {
+			n++
+			check.That(t, len(s.Pkt) < 100, "a packet of %d octets", len(s.Pkt))
+		}
+	}
+	check.That(t, n > 0, "the request has not left")
+}
+
 // Requests that cannot be, and what the peer refuses.
 func TestAddressChangesRefused(t *testing.T) {
 	// req 5061-5.1-5
