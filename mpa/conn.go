@@ -34,14 +34,15 @@ type Config struct {
 }
 
 const (
-	defaultStartup = 10 * time.Second
-	defaultLinger  = 5 * time.Second
-	defaultEMSS    = 1460
+	// DefaultStartupTimeout is that of a Config without one.
+	DefaultStartupTimeout = 10 * time.Second
+	defaultLinger         = 5 * time.Second
+	defaultEMSS           = 1460
 )
 
 func (c *Config) applyDefaults() {
 	if c.StartupTimeout <= 0 {
-		c.StartupTimeout = defaultStartup
+		c.StartupTimeout = DefaultStartupTimeout
 	}
 	if c.LingerTimeout <= 0 {
 		c.LingerTimeout = defaultLinger

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/mutualtls"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -94,10 +95,7 @@ func (c *Config) applySCTPDefaults(link rawio.Link, streams int) {
 // association is. host is whom this side dials, empty for a listener.
 func (t *sctpTransport) config(host string, l *Listener, made func(*sctpConn)) *sctp.Config {
 	c, initiator := t.dev.cfg.SCTP, l == nil
-	if c.TLS != nil && host != "" && c.TLS.ServerName == "" && !c.TLS.InsecureSkipVerify {
-		c.TLS = c.TLS.Clone()
-		c.TLS.ServerName = host
-	}
+	c.TLS = mutualtls.Calling(c.TLS, host)
 	c.NewUpper = func(conn *sctp.Conn, a *assoc.Assoc) upper.Protocol {
 		s := newSCTPConn(t.dev, conn, a, initiator, l)
 		if made != nil {

@@ -69,10 +69,10 @@ func (s *sctpConn) remoteAddrLocked() netip.AddrPort {
 	return netip.AddrPortFrom(s.a.PeerAddr().Addr(), s.a.PeerPort())
 }
 
-// flushLater needs a call only if nobody is about to make one: the lock's owner may be done for
-// now.
 func (s *sctpConn) connectionState() (tls.ConnectionState, bool) { return s.c.ConnectionState() }
 
+// flushLater needs a call only if nobody is about to make one: the lock's owner may be done for
+// now.
 func (s *sctpConn) flushLater() {
 	s.deferCall(func() {
 		s.lockConn()

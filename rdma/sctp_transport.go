@@ -25,7 +25,6 @@ type sctpTransport struct {
 	peerSlots map[peerName]*peerSlot // shared associations that this side set up
 }
 
-// peerSlot holds the shared association with one peer.
 // peerName is whom an association was set up with. Under TLS the same address may be asked for by
 // several names, and each has to be in the certificate.
 type peerName struct {
@@ -33,6 +32,7 @@ type peerName struct {
 	host string // empty without TLS
 }
 
+// peerSlot holds the shared association with one peer.
 type peerSlot struct {
 	busy chan struct{} // taken while it is looked at or set up
 	// s belongs to the holder of busy. It is weak: it does not keep an ended association, and the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/mutualtls"
+	"github.com/rddp-go/rddp/mpa"
 )
 
 // startupTimeout is how long a peer may take for a TLS handshake.
@@ -16,16 +17,13 @@ func (c *TCPConfig) startupTimeout() time.Duration {
 	if c.StartupTimeout > 0 {
 		return c.StartupTimeout
 	}
-	return 10 * time.Second
+	return mpa.DefaultStartupTimeout
 }
 
 // encrypt runs the TLS handshake of a TCP connection. host is whom this side dials, empty for one
 // that it has accepted.
 func (t *tcpTransport) encrypt(ctx context.Context, nc net.Conn, host string) (net.Conn, error) {
-	identity, err := mutualtls.NewIdentity(t.dev.cfg.TLS)
-	if host != "" {
-		identity, err = mutualtls.For(t.dev.cfg.TLS, host)
-	}
+	identity, err := mutualtls.NewIdentity(mutualtls.Calling(t.dev.cfg.TLS, host))
 	if err != nil {
 		return nil, err
 	}

@@ -34,8 +34,8 @@ type tcpTransport struct {
 
 func newTCPTransport(d *Device) *tcpTransport {
 	ctx, stop := context.WithCancel(context.Background())
-	return &tcpTransport{dev: d, life: ctx, stopHandshakes: stop, conns: make(map[*tcpConn]struct{}), listeners: make(map[*tcpListener]struct{}),
-		readMemory: quota.Semaphore{Max: maxReadMemory}}
+	return &tcpTransport{dev: d, readMemory: quota.Semaphore{Max: maxReadMemory}, life: ctx, stopHandshakes: stop,
+		conns: make(map[*tcpConn]struct{}), listeners: make(map[*tcpListener]struct{})}
 }
 
 // connect dials the peer and asks it for a session, and binds q to it.

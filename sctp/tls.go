@@ -36,11 +36,7 @@ func (c *Config) withIdentity(host string) (*Config, error) {
 	}
 	own := *c
 	var err error
-	if host == "" {
-		own.identity, err = mutualtls.NewIdentity(c.TLS)
-	} else {
-		own.identity, err = mutualtls.For(c.TLS, host)
-	}
+	own.identity, err = mutualtls.NewIdentity(mutualtls.Calling(c.TLS, host))
 	return &own, err
 }
 

@@ -432,11 +432,7 @@ func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error
 			c.origin.boundAddrs = &cfg.LocalAddrs
 			t.addConn(c, remote.Addr())
 		}
-		if cfg.Inits != nil {
-			_, err = t.ep.Join(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port(), cfg.Inits)
-		} else {
-			_, err = t.ep.Connect(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port())
-		}
+		_, err = t.ep.Join(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port(), cfg.Inits)
 		t.setup.adopt = nil
 	} else {
 		err = &assoc.MemoryError{}

@@ -157,11 +157,12 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 		}
 		isLoose := c.send.isByStream() || info.Abandon != AbandonNever
 		if isTurn && !isLoose {
-			if size := c.ringSizeFor(len(p)); size > 0 && size != len(room.octets) {
-				c.unlock()
-				room = newRing(size)
-				continue
-			} else if size > 0 {
+			if size := c.ringSizeFor(len(p)); size > 0 {
+				if size != len(room.octets) {
+					c.unlock()
+					room = newRing(size)
+					continue
+				}
 				c.send.buffer.switchRing(room)
 				room = ring{}
 			}

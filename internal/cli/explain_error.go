@@ -24,10 +24,11 @@ func Explain(err error) string {
 type SessionError struct{ Err error }
 
 func (e *SessionError) Error() string {
+	if why := explainTLS(e.Err); why != "" {
+		return "the session has ended: " + why
+	}
 	var aborted *assoc.AbortError
 	switch {
-	case explainTLS(e.Err) != "":
-		return "the session has ended: " + explainTLS(e.Err)
 	case errors.Is(e.Err, assoc.ErrProtoUnreachable):
 		return "the session has ended: the other side's program is gone, its host says that nothing listens " +
 			"there any more"
@@ -50,13 +51,14 @@ func explainError(err error) string {
 		local    *assoc.RefusedError
 		frame    *mpa.FrameError
 	)
+	tls := explainTLS(err)
 	switch {
 	case errors.As(err, &session):
 		return err.Error()
 	case errors.As(err, &usage):
 		return usage.Text
-	case explainTLS(err) != "":
-		return explainTLS(err)
+	case tls != "":
+		return tls
 	case errors.As(err, &local):
 		return strings.TrimPrefix(local.Error(), "sctp: ")
 	case errors.As(err, &perm):

@@ -150,12 +150,14 @@ func (f *TLSFlags) Config(host string) *tls.Config {
 	var shown sync.Map
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		cert := s.PeerCertificates[0]
-		err := f.judge(cert, time.Now())
-		if _, known := shown.LoadOrStore(fingerprintOf(cert.Raw), true); err == nil && !known && host != "" && len(f.pinned) == 0 {
-			f.say("%s shows a certificate that nobody vouches for, with the SHA-256 fingerprint %v", host,
-				fingerprintOf(cert.Raw))
+		if err := f.judge(cert, time.Now()); err != nil || host == "" || len(f.pinned) > 0 {
+			return err
 		}
-		return err
+		got := fingerprintOf(cert.Raw)
+		if _, known := shown.LoadOrStore(got, true); !known {
+			f.say("%s shows a certificate that nobody vouches for, with the SHA-256 fingerprint %v", host, got)
+		}
+		return nil
 	}
 	return c
 }

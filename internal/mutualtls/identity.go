@@ -43,14 +43,16 @@ func acceptsAnybody(c *tls.Config) bool {
 		c.VerifyConnection == nil
 }
 
-// For returns the Identity of a side that dials host. It has to be in the certificate, unless the
-// tls.Config names another server, or leaves the judgement to the program.
-func For(c *tls.Config, host string) (*Identity, error) {
-	if c != nil && c.ServerName == "" && !c.InsecureSkipVerify {
-		c = c.Clone()
-		c.ServerName = host
+// Calling returns the Config of a side that calls host. It has to be in the certificate, unless c
+// names another server, or leaves the judgement to the program. Without a host, as for a side that
+// listens, c stays as it is.
+func Calling(c *tls.Config, host string) *tls.Config {
+	if c == nil || host == "" || c.ServerName != "" || c.InsecureSkipVerify {
+		return c
 	}
-	return NewIdentity(c)
+	c = c.Clone()
+	c.ServerName = host
+	return c
 }
 
 // Now is the time that certificates are judged by.

@@ -218,8 +218,8 @@ func TestSourceOfEachPath(t *testing.T) {
 		for _, p := range parseAddrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
 		}
-		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: parseAddrs(row.own)}, sctptest.PortB,
-			netip.AddrPort{}, to, sctptest.PortA))(t)
+		a := must.Get(l.Host.Endpoint.Join(l.Now, &assoc.Config{LocalAddrs: parseAddrs(row.own)}, sctptest.PortB,
+			netip.AddrPort{}, to, sctptest.PortA, nil))(t)
 		var got []netip.Addr
 		for _, p := range sctptest.Paths(a) {
 			got = append(got, p.Local.Addr())

@@ -42,6 +42,14 @@ func (a *Assoc) ensureAsconf() *asconfState {
 	return rare.asconf
 }
 
+// asconfPath returns where the ASCONF under way has gone, or is to go.
+func (a *Assoc) asconfPath() *path {
+	if p := a.asconf().own.path; p != nil {
+		return p
+	}
+	return a.dataPath()
+}
+
 // asconfStates are those in which both chunks are sent (section 5.1.1, C4).
 var asconfStates = newStateSet(Established, ShutdownPending, ShutdownReceived, ShutdownSent)
 

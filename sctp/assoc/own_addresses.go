@@ -15,9 +15,9 @@ import (
 var (
 	// ErrAddrChangesUnsupported: the peer does not support it, or the association is not protected.
 	// It matches syscall.EOPNOTSUPP.
-	ErrAddrChangesUnsupported error = asconf.ErrUnsupported
+	ErrAddrChangesUnsupported error = sysError{"sctp: the peer does not change addresses", syscall.EOPNOTSUPP}
 	// ErrAddrChangesBusy: too many changes wait. It matches syscall.EAGAIN.
-	ErrAddrChangesBusy error = asconf.ErrBusy
+	ErrAddrChangesBusy error = sysError{"sctp: too many changes of addresses are under way", syscall.EAGAIN}
 	// ErrLastLocalAddr: an association keeps one own address. It matches syscall.EBUSY.
 	ErrLastLocalAddr error = sysError{"sctp: the last own address cannot be removed", syscall.EBUSY}
 	// ErrNoLocalAddr: the association has no such own address. It matches syscall.EADDRNOTAVAIL.
@@ -30,6 +30,17 @@ var (
 // AddrRefusedError is the cause with which the peer has refused to change an address. It matches
 // syscall.EADDRNOTAVAIL.
 type AddrRefusedError = asconf.RefusedError
+
+// addrChangeError returns what the program hears for an error of package asconf.
+func addrChangeError(err error) error {
+	switch err {
+	case asconf.ErrUnsupported:
+		return ErrAddrChangesUnsupported
+	case asconf.ErrBusy:
+		return ErrAddrChangesBusy
+	}
+	return err
+}
 
 // ownChanges is the change of own addresses that is under way.
 type ownChanges struct {
@@ -79,7 +90,7 @@ func (a *Assoc) askAddrChange(now rawio.Time, r asconf.Request) error {
 		return ErrLastLocalAddr // F5
 	}
 	if err := a.ensureAsconf().requester.Ask(r); err != nil {
-		return err
+		return addrChangeError(err)
 	}
 	a.advanceAsconf(now)
 	return nil
@@ -139,9 +150,7 @@ func (a *Assoc) lookupAddr(r asconf.Request) netip.Addr {
 // sendAsconf sends the request under way, and starts T-4.
 func (a *Assoc) sendAsconf(now rawio.Time, h *asconfState) {
 	o := &h.own
-	if o.path == nil {
-		o.path = a.dataPath()
-	}
+	o.path = a.asconfPath()
 	var from netip.AddrPort // the path's own
 	if o.fromNew && o.joining.IsValid() && familyOf(o.joining) == familyOf(o.path.Remote.Addr()) {
 		from = netip.AddrPortFrom(o.joining, o.path.Local.Port())
@@ -163,10 +172,7 @@ func (a *Assoc) asconfExpiresAt() rawio.Time {
 // handleAsconfTimeout handles the expiry of T-4 (section 5.1, B1 to B5).
 func (a *Assoc) handleAsconfTimeout(now rawio.Time) {
 	h := a.asconf()
-	p := h.own.path
-	if p == nil { // it was removed
-		p = a.dataPath()
-	}
+	p := a.asconfPath()
 	p.Backoff()
 	if a.countPathError(now, p, true); a.state == Closed {
 		return
@@ -201,7 +207,7 @@ func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool 
 	if p := h.own.path; p != nil {
 		a.noteAnswer(now, p)
 	}
-	a.endAddrChange(now, r, refused)
+	a.endAddrChange(now, r, addrChangeError(refused))
 	a.advanceAsconf(now)
 	return true
 }

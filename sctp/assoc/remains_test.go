@@ -86,7 +86,7 @@ func TestLostAbort(t *testing.T) {
 	}
 }
 
-// Who has heard of the end keeps nothing.
+// A side that has heard of the end keeps nothing.
 func TestNoRemains(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -33,9 +33,9 @@ const maxWaiting = 16
 // Errors of requests. What the peer refuses is a RefusedError.
 var (
 	// ErrUnsupported: the peer has said that it does not know such requests.
-	ErrUnsupported = sysError{"sctp: the peer does not change addresses", syscall.EOPNOTSUPP}
+	ErrUnsupported = errors.New("the peer does not change addresses")
 	// ErrBusy: too many requests wait for their turn.
-	ErrBusy = sysError{"sctp: too many changes of addresses are under way", syscall.EAGAIN}
+	ErrBusy = errors.New("too many changes of addresses are under way")
 	// ErrIllegalAck: the peer acknowledges what was not sent (section 5.3, F0).
 	ErrIllegalAck = errors.New("an ASCONF-ACK for what was not sent")
 )
@@ -49,15 +49,6 @@ func (e *RefusedError) Error() string {
 
 // Is makes the error match syscall.EADDRNOTAVAIL.
 func (e *RefusedError) Is(target error) bool { return target == syscall.EADDRNOTAVAIL }
-
-// sysError is an error that matches one of the system's.
-type sysError struct {
-	text string
-	is   syscall.Errno
-}
-
-func (e sysError) Error() string        { return e.text }
-func (e sysError) Is(target error) bool { return target == e.is }
 
 // Requester asks the peer (section 5.1). Each ASCONF has one request.
 type Requester struct {
