@@ -60,9 +60,12 @@ func (v *victim) acceptAll() {
 		if err != nil {
 			return
 		}
-		if q := v.newQP(); r.Accept(q, nil) == nil {
-			v.qps <- q
+		q := v.newQP()
+		if r.Accept(q, nil) != nil { // the peer has gone already
+			must.OK(v.t, q.Close())
+			continue
 		}
+		v.qps <- q
 	}
 }
 
