@@ -25,6 +25,19 @@ type callWaits struct {
 	armedDeadline   time.Time             // guarded by mu: the deadline that the association has
 }
 
+// ownTimeout returns the timeout of each call, SO_RCVTIMEO or SO_SNDTIMEO.
+func (w *callWaits) ownTimeout() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.timeout
+}
+
+// inheritTimeout takes the timeout of a listener's calls. As on Linux, O_NONBLOCK is not inherited.
+func (w *callWaits) inheritTimeout(listener *callWaits) {
+	timeout := listener.ownTimeout()
+	w.updateWaits(func(w *callWaits) { w.timeout = timeout })
+}
+
 // pastTime is a deadline that has passed.
 var pastTime = time.Unix(1, 0)
 

@@ -76,6 +76,8 @@ func TestWritesThatEnd(t *testing.T) {
 	t.Run("a socket that is closed meanwhile", func(t *testing.T) {
 		a, b := newPair(t)
 		a.cancelClosedCtx() // as Close does
+		must.OK(t, a.readWaits.setConnDeadline(pastTime))
+		checkSame(t, readSocket(a, 9), recv{err: io.EOF})
 		must.OK(t, a.writeWaits.setConnDeadline(pastTime))
 		must.OK(t, a.SetBuffer(true, 5000))
 		var err error

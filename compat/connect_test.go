@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -303,6 +304,14 @@ func TestErrnos(t *testing.T) {
 	for _, e := range matchableErrnos {
 		check.Equal(t, "one that matches "+e.Error(), errnoOf(isErrno(e)), error(e))
 	}
+	var log strings.Builder // what EIO hides is in the log, and nothing else
+	was := slog.Default()
+	defer slog.SetDefault(was)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	_ = errnoOf(errors.New("of no errno"))
+	_ = errnoOf(sctp.ErrNoPath)
+	_, line, _ := strings.Cut(log.String(), " ")
+	check.Equal(t, "log", line, `level=WARN msg="sctp: an error that has no errno is EIO" error="of no errno"`+"\n")
 }
 
 // isErrno is an error that matches an errno and is none.

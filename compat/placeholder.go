@@ -82,12 +82,7 @@ type placeholderOptions struct {
 // initialPlaceholderOptions returns the options that a placeholder begins with. Called with mu
 // held.
 func (s *Socket) initialPlaceholderOptions() (w placeholderOptions) {
-	s.readWaits.mu.Lock()
-	w.rcvTimeout, w.nonblock = s.readWaits.timeout, s.readWaits.nonblock
-	s.readWaits.mu.Unlock()
-	s.writeWaits.mu.Lock()
-	w.sndTimeout = s.writeWaits.timeout
-	s.writeWaits.mu.Unlock()
+	w.rcvTimeout, w.sndTimeout = s.readWaits.ownTimeout(), s.writeWaits.ownTimeout()
 	w.linger, w.lingerTime = s.opts.linger, s.opts.lingerTime
 	w.rcvBuf, w.sndBuf, w.class = s.opts.rcvBuf, s.opts.sndBuf, s.opts.class
 	return w

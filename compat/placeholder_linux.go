@@ -7,18 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// openSocket is replaced by tests.
+var openSocket = unix.Socket
+
 // newPlaceholder opens a placeholder.
 func newPlaceholder(v6, v6only bool) (int, error) {
 	family := unix.AF_INET
 	if v6 {
 		family = unix.AF_INET6
 	}
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := openSocket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if v6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, boolInt(v6only))
 	}
 	if err == unix.EAFNOSUPPORT && v6 { // a host without IPv6
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		fd, err = openSocket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	}
 	return fd, err
 }
@@ -34,7 +37,6 @@ func placeholderKey(fd int) (uint64, error) {
 func setPlaceholder(fd int, w placeholderOptions) {
 	_ = setTimeout(fd, false, w.rcvTimeout)
 	_ = setTimeout(fd, true, w.sndTimeout)
-	_ = setNonblock(fd, w.nonblock)
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER,
 		&unix.Linger{Onoff: int32(boolInt(w.linger)), Linger: int32(w.lingerTime / time.Second)})
 	if w.class != 0 {

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"net"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/sctp"
 	"golang.org/x/sys/unix"
 )
 
@@ -149,6 +151,77 @@ func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
 	must.OK(t, s.Close())
 }
 
+// SO_RCVTIMEO and SO_SNDTIMEO of a listener are those of the sockets that it accepts, whatever of
+// them was set last; O_NONBLOCK is not, as on Linux.
+func TestAcceptedSocketsHaveTheTimeoutsOfTheListener(t *testing.T) {
+	const rcv, snd = 90 * time.Second, 70 * time.Second
+	l, at := listenSocket(t)
+	must.OK(t, l.SetTimeout(false, rcv))
+	must.OK(t, l.SetTimeout(true, snd))
+	a := NewSocket(false, false)
+	defer a.Close()
+	must.Get(a.Connect(at))(t)
+	for a.conn.Stats().State != sctp.Established {
+		runtime.Gosched()
+	}
+	must.OK(t, l.SetNonblock(true))
+	b, err := l.Accept()
+	for err == syscall.EAGAIN { // it is on its way to the listener
+		b, err = l.Accept()
+	}
+	must.OK(t, err)
+	defer b.Close()
+	check.That(t, b.readWaits.timeout == rcv && b.writeWaits.timeout == snd && !b.readWaits.nonblock &&
+		!b.writeWaits.nonblock, "accepted: %v, %v, O_NONBLOCK %v, %v", b.readWaits.timeout, b.writeWaits.timeout,
+		b.readWaits.nonblock, b.writeWaits.nonblock)
+	must.OK(t, b.Control(func(fd uintptr) {
+		for opt, want := range map[int]time.Duration{unix.SO_RCVTIMEO: rcv, unix.SO_SNDTIMEO: snd} {
+			tv := must.Get(unix.GetsockoptTimeval(int(fd), unix.SOL_SOCKET, opt))(t)
+			check.Equal(t, "its descriptor's timeout", time.Duration(tv.Nano()), want)
+		}
+		flags := must.Get(unix.FcntlInt(fd, unix.F_GETFL, 0))(t)
+		check.Equal(t, "its descriptor's O_NONBLOCK", flags&unix.O_NONBLOCK, 0)
+	}))
+	check.That(t, b.readWaits.timeout == rcv && b.writeWaits.timeout == snd, "read back: %v, %v", b.readWaits.timeout,
+		b.writeWaits.timeout)
+	must.OK(t, b.SetTimeout(false, time.Millisecond)) // and is the socket's own from then on
+	checkSame(t, readSocket(b, 9), recv{err: syscall.EAGAIN})
+	check.That(t, l.readWaits.timeout == rcv && a.readWaits.timeout == 0, "the listener has %v, the peer %v",
+		l.readWaits.timeout, a.readWaits.timeout)
+}
+
+// On a host without IPv6 a socket of both families has a descriptor of IPv4; other errors are told.
+func TestDescriptorsOfAHostWithoutIPv6(t *testing.T) {
+	defer func() { openSocket = unix.Socket }()
+	for _, row := range []struct {
+		name string
+		v6   bool
+		of6  error // what the host says of IPv6
+		want error
+	}{
+		{"a host of both", true, nil, nil}, {"a host without IPv6", true, unix.EAFNOSUPPORT, nil},
+		{"no descriptor", true, unix.EMFILE, unix.EMFILE}, {"a socket of IPv4", false, unix.EAFNOSUPPORT, nil},
+	} {
+		openSocket = func(family, kind, protocol int) (int, error) {
+			if family == unix.AF_INET6 && row.of6 != nil {
+				return -1, row.of6
+			}
+			return unix.Socket(family, kind, protocol)
+		}
+		fd, err := newPlaceholder(row.v6, false)
+		check.Equal(t, row.name, err, row.want)
+		if err != nil {
+			continue
+		}
+		domain := must.Get(unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN))(t)
+		check.Equal(t, row.name+": of IPv6", domain == unix.AF_INET6, row.v6 && row.of6 == nil)
+		kind := must.Get(unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE))(t)
+		flags := must.Get(unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0))(t)
+		check.That(t, kind == unix.SOCK_DGRAM && flags == unix.FD_CLOEXEC, "%s: type %d, flags %d", row.name, kind, flags)
+		closePlaceholder(fd)
+	}
+}
+
 // A socket gets its descriptor whatever its number is, and fails by the errno where there is none,
 // or where a program has closed it.
 func TestDescriptorsThatFail(t *testing.T) {
@@ -234,6 +307,12 @@ func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 	for env, order := range map[string]int32{"host": orderHost, "memory": orderMemory, "": orderUnknown} {
 		t.Setenv("RDDP_PPID", env)
 		check.Equal(t, "this program, told "+env, PPIDsOf(module, since).order.Load(), order)
+	}
+	defer func() { readBuildInfo = debug.ReadBuildInfo }()
+	for version, order := range map[string]int32{"v0.0.0-20250531000000-408ec287e38c": orderMemory,
+		"v0.0.0-20250601000000-408ec287e38c": orderHost} {
+		readBuildInfo = func() (*debug.BuildInfo, bool) { return info(version), true }
+		check.Equal(t, "a program that requires "+version, PPIDsOf(module, since).order.Load(), order)
 	}
 	for link, ok := range map[string]bool{"tun": true, "raw": true, "": true, "udp": true, "tcp": false} {
 		t.Setenv("RDDP_LINK", "udp")

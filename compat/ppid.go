@@ -23,11 +23,14 @@ const (
 	orderMemory
 )
 
+// readBuildInfo is replaced by tests, whose binaries name no modules.
+var readBuildInfo = debug.ReadBuildInfo
+
 // PPIDsOf returns the order of the running program. since is the date of the first version of the
 // module that converts PPIDs.
 func PPIDsOf(module, since string) *PPIDs {
 	p := new(PPIDs)
-	info, _ := debug.ReadBuildInfo()
+	info, _ := readBuildInfo()
 	p.order.Store(orderOf(os.Getenv("RDDP_PPID"), info, module, since))
 	return p
 }

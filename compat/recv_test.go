@@ -138,6 +138,17 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 		"%q, %#x", lost.text, lost.flags)
 	checkSame(t, readSocket(b, 99).err, error(syscall.ECONNRESET))
 
+	a, b = longMessagePair(t) // to the only subscription there is
+	subscribeEvents(t, b, eventPartial)
+	go a.Send(bytes.Repeat([]byte("x"), 200_000), &SndRcvInfo{Stream: 3})
+	readSocket(b, 2000)
+	a.conn.Abort("why")
+	for last = readSocket(b, 100_000); last.flags == 0 && last.err == nil; last = readSocket(b, 100_000) {
+	}
+	copy(f[12:], uint32s(int(b.assocID)))
+	checkSame(t, []recv{last, readSocket(b, 99)}, []recv{{string(f), MsgNotification | MsgEOR, nil},
+		{err: syscall.ECONNRESET}})
+
 	a, b = longMessagePair(t) // without a subscription there is no word of it
 	go a.Send(bytes.Repeat([]byte("x"), 200_000), nil)
 	readSocket(b, 2000)

@@ -219,6 +219,8 @@ func (s *Socket) Accept() (*Socket, error) {
 	s.mu.Lock()
 	n.opts, n.boundAddrs, n.boundPort, n.bound = s.opts, s.boundAddrs, s.boundPort, true
 	s.mu.Unlock()
+	n.readWaits.inheritTimeout(&s.readWaits)
+	n.writeWaits.inheritTimeout(&s.writeWaits)
 	_ = n.opts.applyToConn(c) // what was changed since Listen
 	n.setConn(c)
 	return n, nil

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/rddp-go/rddp/compat"
 )
 
 var (
@@ -168,6 +170,42 @@ func TestConfigurationsThatFail(t *testing.T) {
 	defer all.Close()
 	if got := all.Addr().(*SCTPAddr); got.Port == 0 || len(got.IPAddrs) == 0 {
 		t.Errorf("all addresses are %v", got)
+	}
+}
+
+// A call that fails closes the socket that it has made, and with it the descriptor.
+func TestCallsThatFailLeaveNoSocket(t *testing.T) {
+	taken := listenLoopback(t).Addr().(*SCTPAddr)
+	nobody := &SCTPAddr{IPAddrs: home.IPAddrs, Port: 1}
+	fails := errors.New("fails")
+	for name, row := range map[string]struct {
+		control      error
+		laddr, raddr *SCTPAddr // without raddr it listens
+		want         error
+	}{
+		"listen: Control":           {fails, home, nil, fails},
+		"listen: another's address": {nil, away, nil, syscall.EADDRNOTAVAIL},
+		"listen: a port in use":     {nil, taken, nil, syscall.EADDRINUSE},
+		"dial: Control":             {fails, nil, taken, fails},
+		"dial: another's address":   {nil, away, taken, syscall.EADDRNOTAVAIL},
+		"dial: nobody":              {nil, nil, nobody, syscall.ECONNREFUSED},
+	} {
+		var socket *compat.Socket
+		cfg := SocketConfig{Control: func(_, _ string, c syscall.RawConn) error {
+			return errors.Join(c.Control(func(fd uintptr) { socket = compat.Find(int(fd)) }), row.control)
+		}}
+		var err error
+		if row.raddr == nil {
+			_, err = cfg.Listen("sctp4", row.laddr)
+		} else {
+			_, err = cfg.Dial("sctp4", row.laddr, row.raddr)
+		}
+		if !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", name, err, row.want)
+		}
+		if socket == nil || !socket.Closed() {
+			t.Errorf("%s: the socket %v is left", name, socket)
+		}
 	}
 }
 

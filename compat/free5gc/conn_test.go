@@ -337,6 +337,15 @@ func TestNotificationsAreTold(t *testing.T) {
 	checkEqual(t, "fields", []any{c.Flags(), c.Length(), c.State(), c.OutboundStreams(), c.InboundStreams(), c.AssocID(), string(c.Info())},
 		[]any{uint16(1), uint32(22), SCTP_COMM_LOST, uint16(7), uint16(9), SCTPAssocID(5), "hi"})
 	checkEqual(t, "cut", parseNotification(b[:19]), Notification(nil))
+	checkEqual(t, "whole", len(parseNotification(b[:20]).(*SCTPAssocChangeEvent).Info()), 0)
+	binary.NativeEndian.PutUint16(b, uint16(SCTP_SHUTDOWN_EVENT))
+	binary.NativeEndian.PutUint32(b[8:], 6)
+	d := parseNotification(b[:12]).(*SCTPShutdownEvent)
+	checkEqual(t, "shutdown", []any{d.Type(), d.Flags(), d.Length(), d.AssocID()},
+		[]any{SCTP_SHUTDOWN_EVENT, uint16(1), uint32(22), SCTPAssocID(6)})
+	checkEqual(t, "cut", parseNotification(b[:11]), Notification(nil))
+	binary.NativeEndian.PutUint16(b, uint16(SCTP_SHUTDOWN_EVENT)+1)
+	checkEqual(t, "another", parseNotification(b), Notification(nil))
 }
 
 // Close ends an Accept, which then says so by nothing at all; the listener says it is stopped.

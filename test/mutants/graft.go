@@ -78,16 +78,24 @@ var %s, _ = strconv.Atoi(os.Getenv(%q))
 var %s = os.Getenv(%q)
 var wovenSeen sync.Map
 
-func wovenHit(n int) {
-	if _, seen := wovenSeen.LoadOrStore(n, true); seen {
-		return
-	}
-	if f, err := os.OpenFile(%s, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
-		f.WriteString(strconv.Itoa(n) + "\n")
-		f.Close()
+// wovenFile is open from the beginning: a test may leave no descriptor for it.
+var wovenFile = sync.OnceValue(func() *os.File {
+	f, _ := os.OpenFile(%s, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	return f
+})
+
+func init() {
+	if %s != "" {
+		wovenFile()
 	}
 }
-%s`, p.files[0].Name.Name, switchVar, switchEnv, reachVar, reachEnv, reachVar, plainCode)
+
+func wovenHit(n int) {
+	if _, seen := wovenSeen.LoadOrStore(n, true); !seen {
+		wovenFile().WriteString(strconv.Itoa(n) + "\n")
+	}
+}
+%s`, p.files[0].Name.Name, switchVar, switchEnv, reachVar, reachEnv, reachVar, reachVar, plainCode)
 }
 
 // putMutants writes the mutants into the tree.
