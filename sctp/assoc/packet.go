@@ -15,6 +15,7 @@ type inbound struct {
 	path         *path // where it came from; nil for an INIT ACK from an address not yet known
 	hasData      bool
 	hasAsconf    bool
+	reconfigLast bool     // its RE-CONFIG chunks are processed behind all others
 	sacksLeft    int      // SACK chunks in it that have not been looked at
 	hasMark      bool     // it has DATA that is new, and a mark of congestion
 	lowestMarked wire.TSN // of that DATA
@@ -170,6 +171,9 @@ func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 	}
 	if cs.Err() != nil { // the partial chunk is dropped, section 6.10
 		a.rareCounters().Malformed++
+	}
+	if in.reconfigLast {
+		a.handleLateReconfigs(now, in)
 	}
 }
 

@@ -188,6 +188,26 @@ func (a *Assoc) handleReconfig(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.rareCounters().Unexpected++
 		return true
 	}
+	if in.reconfigLast = in.reconfigLast || a.freezesReceiving(); in.reconfigLast {
+		return true
+	}
+	return a.takeReconfig(now, in, c)
+}
+
+// handleLateReconfigs takes the RE-CONFIG chunks of a packet that came while an own reset of TSNs had
+// no answer. With the answer may come DATA of before: control chunks lead in a packet (RFC 9260
+// section 6.10), and so say nothing about which was first.
+func (a *Assoc) handleLateReconfigs(now rawio.Time, in *inbound) {
+	cs := in.pkt.Chunks()
+	for c, ok := cs.Next(); ok && a.state != Closed && a.internalErr == nil; c, ok = cs.Next() {
+		if c.Type() == wire.ChunkReconfig && !a.takeReconfig(now, in, c) {
+			return
+		}
+	}
+}
+
+// takeReconfig processes a RE-CONFIG chunk, in a state for it.
+func (a *Assoc) takeReconfig(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	r, err := wire.AsReconfig(c)
 	if err == wire.ErrReconfigCombination { // section 3.1
 		a.rareCounters().Malformed++
@@ -201,6 +221,9 @@ func (a *Assoc) handleReconfig(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	if err != nil {
 		a.rareCounters().Malformed++
 		return true
+	}
+	if h.machine.DefersTSNReset() {
+		a.recv.DemandSack() // which goes without an answer too (section 5.2.1)
 	}
 	a.sendReconfig(h, in)
 	return a.state != Closed

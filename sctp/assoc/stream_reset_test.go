@@ -413,9 +413,9 @@ func TestPeerResetsTSNs(t *testing.T) {
 	sendOn(l, 3, "a")
 	l.Send(l.Tag, orderedOn(1000, 5, 0, "in"))
 	request := reconfigChunk(tsnReset(1000))
-	check.Equal(t, "answer", tell(l, l.Send(l.Tag, request)), "[RESP 1000 In progress] SACK")
+	check.Equal(t, "answer", tell(l, l.Send(l.Tag, request)), "SACK")
 	check.Equal(t, "sent", sendOn(l, 3, "b"), "")
-	out := l.Send(l.Tag, l.Sack(l.HostTSN), request)
+	out := l.Send(l.Tag, l.Sack(l.HostTSN))
 	// req 6525-5.2.4-1, 6525-5.1.7-1
 	check.Equal(t, "answer", tell(l, out), "[RESP 1000 Success - Performed +1 2147484649] SACK DATA 3#0 +1")
 	check.Equal(t, "cumulative TSN", cumOf(t, out), 2147484648)
@@ -459,6 +459,24 @@ func TestOwnResetOfTSNs(t *testing.T) {
 	check.Equal(t, "outstanding", l.A.Stats().Outstanding, 0)
 	l.Now = l.Now.Add(31 * time.Second)
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN-1)), "ABORT") // nothing is so late
+}
+
+// In the packet of the answer comes DATA that the peer has sent before, as from libusrsctp 0.9.5.0, and
+// behind it DATA of after. RE-CONFIG leads because it is a control chunk (RFC 9260 section 6.10).
+func TestDataOfBeforeComesWithTheAnswerToAResetOfTSNs(t *testing.T) {
+	l := resetting(t, assoc.Config{})
+	l.Send(l.Tag, orderedOn(1000, 5, 0, "old"))
+	must.OK(t, l.A.ResetTSNs(l.Now))
+	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
+	answer := reconfigChunk(func(b []byte) []byte {
+		return wire.AppendTSNResetResponse(b, uint32(l.HostTSN), wire.ReconfigPerformed, 1003, l.HostTSN+4096)
+	})
+	l.Send(l.Tag, answer, orderedOn(1001, 5, 1, "last"), orderedOn(1003, 5, 0, "new"))
+	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "old|last|new|")
+	check.Equal(t, "events", resetEvents(l.Host), "TSNs reset")
+	out := l.Send(l.Tag, answer, orderedOn(1004, 5, 1, "next"))
+	check.Equal(t, "cumulative TSN", cumOf(t, out), 1004)
+	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "next|")
 }
 
 // The packets of libusrsctp 0.9.5.0 behind a reset of TSNs that it meets in the middle of a message.
@@ -593,7 +611,11 @@ func TestStreamsOfAPlacerArePaired(t *testing.T) {
 		func(n uint32) []byte { return reconfigChunk(addOut(n, 1)) },
 		func(n uint32) []byte { return reconfigChunk(addIn(n, 1)) },
 	} {
-		check.Equal(t, "answer", tell(l, l.Send(l.Tag, c(1000+uint32(i)))), fmt.Sprintf("[RESP %d Denied] SACK", 1000+i))
+		want := fmt.Sprintf("[RESP %d Denied", 1000+i)
+		if i == 2 {
+			want += " +0 2147484648" // the TSNs that this response always has
+		}
+		check.Equal(t, "answer", tell(l, l.Send(l.Tag, c(1000+uint32(i)))), want+"] SACK")
 	}
 	check.Equal(t, "answer", tell(l, l.Send(l.Tag, reconfigChunk(addOut(1005, 2), addIn(1006, 2)))),
 		"[RESP 1005 Success - Performed, RESP 1006 Success - Performed] SACK | [ADD-OUT +0 2]")

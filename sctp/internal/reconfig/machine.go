@@ -37,8 +37,7 @@ const (
 	peerBurst        = 64                // requests at once
 	peerInterval     = time.Second / 64  // between requests in the long run
 	segmentLife      = 30 * time.Second  // the maximum segment lifetime of section 5.1.4
-	holdForRetries   = 3                 // RTOs that DATA is held for a request that comes again
-	longestHold      = 10 * time.Second  // that DATA is held for it before it is denied
+	longestHold      = 10 * time.Second  // that messages are held for it before it is denied
 	maxCollisions    = 8                 // how often a request that met the peer's is sent again
 	maxStuck         = 8                 // how often one is in progress though the peer has all DATA
 	maxLikelyRepeats = 2                 // how often one is that has likely been answered
@@ -60,12 +59,11 @@ type Machine struct {
 	askedAdd   int    // streams that an Add Incoming Streams Request was granted for
 	doubt      doubtfulRequest
 
-	peer      peerRequests
-	deferred  deferredReset
-	limit     rateLimit
-	answer    []byte     // RE-CONFIG chunks to be sent back
-	heldSince rawio.Time // when DATA was first held for that
-	holdUntil rawio.Time // DATA is held for the peer's SSN/TSN reset, which is to come again; or Never
+	peer     peerRequests
+	deferred deferredReset
+	limit    rateLimit
+	answer   []byte // RE-CONFIG chunks to be sent back
+	tsnWait  waitingTSNReset
 
 	tsnsAskedAt, tsnsResetAt rawio.Time // when TSNs were last reset, by a request of either side
 	hasAskedTSNs, hasReset   bool
@@ -74,7 +72,7 @@ type Machine struct {
 // New returns a Machine of an association that has just been set up.
 func New(cfg Config, host Host) *Machine {
 	m := &Machine{cfg: cfg, host: host, nextOwn: uint32(cfg.LocalTSN), nextPeer: uint32(cfg.PeerTSN)}
-	m.own.timerAt, m.holdUntil, m.limit.left = rawio.Never, rawio.Never, peerBurst
+	m.own.timerAt, m.tsnWait.deniedAt, m.limit.left = rawio.Never, rawio.Never, peerBurst
 	return m
 }
 
@@ -85,11 +83,11 @@ func (m *Machine) SetAllowed(a Allowed, maxOut, maxIn int) {
 
 // IsIdle says whether nothing is under way.
 func (m *Machine) IsIdle() bool {
-	return m.own.state == ownNone && !m.deferred.isActive && m.holdUntil == rawio.Never && len(m.answer) == 0
+	return m.own.state == ownNone && !m.deferred.isActive && !m.tsnWait.isThere() && len(m.answer) == 0
 }
 
 // IsBusy says whether Start would fail with ErrBusy.
-func (m *Machine) IsBusy() bool { return m.own.state != ownNone || m.holdUntil != rawio.Never }
+func (m *Machine) IsBusy() bool { return m.own.state != ownNone || m.tsnWait.isThere() }
 
 // IsFreezing says whether DATA that comes is held for an own request, see Host.FreezeIn.
 func (m *Machine) IsFreezing() bool { return m.own.isFreezing }
@@ -108,11 +106,12 @@ func (m *Machine) Held() int {
 }
 
 // NextTimeout returns when HandleTimeout has something to do.
-func (m *Machine) NextTimeout() rawio.Time { return min(m.own.timerAt, m.holdUntil) }
+func (m *Machine) NextTimeout() rawio.Time { return min(m.own.timerAt, m.tsnWait.deniedAt) }
 
 // Poll goes on with what waits for the association: for messages to be sent, or for DATA to come.
 func (m *Machine) Poll(now rawio.Time) {
 	m.endDeferral()
+	m.endTSNWait(now)
 	m.sendIfSettled(now)
 }
 
@@ -162,7 +161,7 @@ func (m *Machine) AppendAnswer(b []byte, room int) []byte {
 func (m *Machine) Abandon(why error) {
 	m.failOwn(why)
 	m.cancelDeferral()
-	m.endTSNHold()
+	m.dropTSNWait()
 	m.answer = m.answer[:0]
 }
 

@@ -24,6 +24,7 @@ type peerPart struct {
 	result         wire.ReconfigResult
 	isOpen         bool // the result is In progress: it is looked at again when it comes again
 	byOwn          bool // ownChunk is the response
+	isUnanswered   bool // there is none yet
 	next, expected wire.TSN
 	hasTSNs        bool
 }
@@ -44,7 +45,9 @@ func (m *Machine) handleRequests(now rawio.Time, list []parameter) {
 	}
 	if isNew {
 		m.cancelDeferral() // the peer is done with the one before
-		m.endTSNHold()
+		if list[0].kind != wire.ParamTSNReset {
+			m.dropTSNWait()
+		}
 		*q = peerRequests{first: list[0].seq, n: len(list)}
 		m.nextPeer += uint32(len(list))
 	}
@@ -111,7 +114,7 @@ func (q *peerRequests) responses() (b []byte) {
 	for i, p := range q.parts[:q.n] {
 		seq := q.first + uint32(i)
 		switch {
-		case p.byOwn:
+		case p.byOwn || p.isUnanswered:
 		case p.hasTSNs:
 			b = wire.AppendTSNResetResponse(b, seq, p.result, p.next, p.expected)
 		default:

@@ -63,12 +63,13 @@ func TestOnlyWhatIsAllowedIsPerformed(t *testing.T) {
 		name  string
 		chunk []byte
 		leave reconfig.Allowed
+		tsns  string // in the response, whatever its result (section 5.1.7, D3 and D4)
 	}{
-		{"a reset of streams that come in", chunk(outReset(900, 499, 950)), reconfig.Streams},
-		{"a reset of streams that go out", chunk(inReset(900)), reconfig.Streams},
-		{"a reset of TSNs", chunk(tsnReset(900)), reconfig.TSNs},
-		{"streams that come in", chunk(addOut(900, 1)), reconfig.Adding},
-		{"streams that go out", chunk(addIn(900, 1)), reconfig.Adding},
+		{"a reset of streams that come in", chunk(outReset(900, 499, 950)), reconfig.Streams, ""},
+		{"a reset of streams that go out", chunk(inReset(900)), reconfig.Streams, ""},
+		{"a reset of TSNs", chunk(tsnReset(900)), reconfig.TSNs, " 600 2147484599"},
+		{"streams that come in", chunk(addOut(900, 1)), reconfig.Adding, ""},
+		{"streams that go out", chunk(addIn(900, 1)), reconfig.Adding, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for a := range reconfig.Allowed(8) {
@@ -76,7 +77,7 @@ func TestOnlyWhatIsAllowedIsPerformed(t *testing.T) {
 					continue
 				}
 				l := newLab(t, allow(a))
-				l.take(c.chunk, "RESP 900 Denied"+map[bool]string{true: ""}[true])
+				l.take(c.chunk, "RESP 900 Denied"+c.tsns)
 				l.did()
 				l.heard()
 			}
@@ -112,7 +113,7 @@ func TestRequestsThatCannotBePerformed(t *testing.T) {
 		{"65536 streams that go out", nil, chunk(addIn(900, 65526)), "RESP 900 Denied"},
 		{"a reset of pairs", paired, chunk(outReset(900, 499, 950)), "RESP 900 Denied"},
 		{"a reset of pairs that go out", paired, chunk(inReset(900)), "RESP 900 Denied"},
-		{"TSNs of pairs", paired, chunk(tsnReset(900)), "RESP 900 Denied"},
+		{"TSNs of pairs", paired, chunk(tsnReset(900)), "RESP 900 Denied 600 2147484599"},
 		{"streams that come in alone, of pairs", paired, chunk(addOut(900, 1)), "RESP 900 Denied"},
 		{"streams that go out alone, of pairs", paired, chunk(addIn(900, 1)), "RESP 900 Denied"},
 		{"more streams one way than the other, of pairs", paired, chunk(addOut(900, 2), addIn(901, 3)),
@@ -318,15 +319,13 @@ func TestRequestsThatNeedATurnOfBothSides(t *testing.T) {
 		{"resets of what goes out at the other side", reconfig.Request{ResetIn: true}, "IN 500: all",
 			chunk(inReset(900, 1)), "RESP 900 Error - Request already in progress"},
 		{"resets of TSNs", reconfig.Request{ResetTSNs: true}, "TSN 500", chunk(tsnReset(900)),
-			"RESP 900 Error - Request already in progress"},
+			"RESP 900 Error - Request already in progress 600 2147484599"},
 		{"a reset of TSNs and one of streams", reconfig.Request{ResetTSNs: true}, "TSN 500", chunk(inReset(900, 1)),
 			"RESP 900 Error - Request already in progress"},
 		{"a reset of streams and one of TSNs", reconfig.Request{ResetIn: true}, "IN 500: all", chunk(tsnReset(900)),
-			"RESP 900 Error - Request already in progress"},
+			"RESP 900 Error - Request already in progress 600 2147484599"},
 		{"more streams from both sides", reconfig.Request{AddIn: 1}, "ADD-IN 500: 1", chunk(addIn(900, 1)),
 			"RESP 900 Error - Request already in progress"},
-		{"TSNs and streams that go out", reconfig.Request{AddOut: 1}, "ADD-OUT 500: 1", chunk(tsnReset(900)),
-			"RESP 900 In progress"},
 		{"more streams that go out", reconfig.Request{AddOut: 1}, "ADD-OUT 500: 1", chunk(addIn(900, 1)),
 			"RESP 900 In progress"},
 		{"what needs no turn is performed", reconfig.Request{ResetTSNs: true}, "TSN 500",
@@ -368,29 +367,103 @@ func TestOwnResetIsNoAnswerToAnother(t *testing.T) {
 	l.sends("OUT 502/899 last 599: 0,1")
 }
 
-// The peer resets TSNs. DATA that is on its way is waited for; messages wait meanwhile, and go on
-// when the peer does not come back.
+// The peer resets TSNs. DATA that is on its way is waited for; messages wait meanwhile. The request
+// has no other answer before: to libusrsctp "In progress" would be the last.
 func TestPeersTSNResetWaitsForAcknowledgements(t *testing.T) {
 	l := newLab(t)
 	l.unacked = true
 	request := chunk(tsnReset(900))
-	l.take(request, "RESP 900 In progress")
+	l.take(request)
 	l.did("hold out all")
 	check.Error(t, "an own request", l.m.Start(l.now, reconfig.Request{AddOut: 1}), reconfig.ErrBusy)
-	l.wait(2 * labRTO)
-	l.take(request, "RESP 900 In progress")
-	l.wait(3*labRTO - 1)
+	l.wait(9 * time.Second)
+	l.take(request) // it comes again
 	l.did()
-	l.wait(1) // three RTOs without being asked
-	l.did("release out")
-	l.take(request, "RESP 900 In progress")
-	l.unacked = false
+	l.unacked, l.next, l.cum = false, 610, 960
 	l.m.Poll(l.now)
-	l.sends() // nothing but in answer: the peer may have given up
-	l.take(request, "RESP 900 Success - Performed 600 2147484599")
-	l.did("hold out all", "restart 600 2147484599", "release out")
+	l.sends("RESP 900 Success - Performed 610 2147484609")
+	l.did("restart 610 2147484609", "release out")
 	l.heard("TSNs by peer")
 	check.That(t, l.m.NextTimeout() == rawio.Never, "a timer runs")
+	l.take(request, "RESP 900 Success - Performed 610 2147484609")
+	l.did()
+}
+
+// A peer whose window stays closed waits for its answer, and what was given to send for the window.
+func TestPeersTSNResetIsDeniedInTheEnd(t *testing.T) {
+	l := newLab(t)
+	l.unacked = true
+	l.take(chunk(tsnReset(900)))
+	l.wait(10*time.Second - 1)
+	l.sends()
+	l.did("hold out all")
+	l.wait(1)
+	l.sends("RESP 900 Denied 600 2147484599")
+	l.did("release out")
+	l.unacked = false
+	l.take(chunk(tsnReset(900)), "RESP 900 Denied 600 2147484599")
+	l.did()
+	l.heard()
+	check.That(t, l.m.IsIdle() && l.m.NextTimeout() == rawio.Never, "it goes on")
+}
+
+// A peer that asks again by another number asks for the same: messages that wait are not sent in
+// between, or there would be no end of them.
+func TestPeersTSNResetByAnotherNumber(t *testing.T) {
+	l := newLab(t)
+	l.unacked = true
+	l.take(chunk(tsnReset(900)))
+	l.wait(6 * time.Second)
+	l.take(chunk(tsnReset(901)))
+	l.did("hold out all")
+	l.unacked = false
+	l.m.Poll(l.now)
+	l.sends("RESP 901 Success - Performed 600 2147484599")
+	l.did("restart 600 2147484599", "release out")
+	l.take(chunk(tsnReset(900)), "RESP 900 Error - Bad Sequence Number")
+
+	l = newLab(t)
+	l.unacked = true
+	l.take(chunk(tsnReset(900)))
+	l.wait(6 * time.Second)
+	l.take(chunk(tsnReset(901)))
+	l.wait(4 * time.Second) // since the first
+	l.sends("RESP 901 Denied 600 2147484599")
+
+	l = newLab(t)
+	l.unacked = true
+	l.take(chunk(tsnReset(900)))
+	l.m.SetAllowed(0, 10, 10)
+	l.take(chunk(tsnReset(901)), "RESP 901 Denied 600 2147484599")
+	l.did("hold out all", "release out")
+	l.m.Poll(l.now)
+	l.sends()
+	l.heard()
+}
+
+// A peer that asks for something else has given up its reset of TSNs.
+func TestPeersTSNResetIsGivenUp(t *testing.T) {
+	l := newLab(t)
+	l.unacked = true
+	l.take(chunk(tsnReset(900)))
+	l.take(chunk(addOut(901, 1)), "RESP 901 Success - Performed")
+	l.did("hold out all", "release out", "add in 1")
+	l.unacked = false
+	l.m.Poll(l.now)
+	l.sends()
+	check.That(t, l.m.NextTimeout() == rawio.Never, "a timer runs")
+}
+
+// An own request that the peer answers by itself ends before the peer's reset of TSNs.
+func TestPeersTSNResetWaitsForAnOwnRequest(t *testing.T) {
+	l := newLab(t)
+	l.start(reconfig.Request{ResetOut: true, Streams: streams(3)})
+	l.sends("OUT 500/899 last 599: 0,1,2")
+	l.take(chunk(tsnReset(900)))
+	l.did("hold out 0,1,2")
+	l.take(chunk(response(500, wire.ReconfigPerformed)), "RESP 900 Success - Performed 600 2147484599")
+	l.did("reset out 0,1,2 last 599", "release out", "hold out all", "restart 600 2147484599", "release out")
+	l.heard("reset out 0,1,2", "TSNs by peer")
 }
 
 // TSNs jump by half of their space: twice in a maximum segment lifetime, and old DATA looks new.
@@ -398,7 +471,7 @@ func TestPeersTSNResetsAreRare(t *testing.T) {
 	l := newLab(t)
 	l.take(chunk(tsnReset(900)), "RESP 900 Success - Performed 600 2147484599")
 	l.wait(30*time.Second - 1)
-	l.take(chunk(tsnReset(901)), "RESP 901 In progress")
+	l.take(chunk(tsnReset(901)), "RESP 901 In progress 600 951")
 	l.wait(1)
 	l.take(chunk(tsnReset(901)), "RESP 901 Success - Performed 600 951")
 }
@@ -417,7 +490,11 @@ func TestPeersRequestsComeAtARate(t *testing.T) {
 		ps := n.Params()
 		p, _ := ps.Next()
 		s := uint32(p.Value()[2])<<8 | uint32(p.Value()[3])
-		l.take(request, "RESP "+uintText(s)+" In progress")
+		want := "RESP " + uintText(s) + " In progress"
+		if p.Type() == wire.ParamTSNReset {
+			want += " 600 2147484599"
+		}
+		l.take(request, want)
 	}
 	l.did()
 	l.heard()

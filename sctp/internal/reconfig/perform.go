@@ -135,47 +135,6 @@ func (m *Machine) resultWhileBusy() wire.ReconfigResult {
 	return wire.ReconfigInProgress
 }
 
-// takeTSNReset is section 5.2.4: the peer begins anew with its TSNs and all SSNs. That waits until
-// all own DATA is acknowledged. By the letter it would count as such at once, and what of it is on
-// its way would be lost. A peer whose window stays closed until the answer would wait for ever: it
-// is denied.
-func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart) wire.ReconfigResult {
-	switch {
-	case m.cfg.Paired || m.cfg.Allowed&TSNs == 0:
-		return wire.ReconfigDenied
-	case m.own.state != ownNone:
-		return m.resultWhileBusy()
-	case m.hasReset && now.Sub(m.tsnsResetAt) < segmentLife, m.holdUntil == rawio.Never && !m.limit.allow(now):
-		return wire.ReconfigInProgress
-	}
-	if m.holdUntil == rawio.Never {
-		m.host.HoldOut(nil)
-		m.heldSince = now
-	}
-	m.holdUntil = now.Add(holdForRetries * m.host.RTO())
-	if !m.host.HasSettled(true) {
-		if now.Sub(m.heldSince) < longestHold {
-			return wire.ReconfigInProgress
-		}
-		m.endTSNHold()
-		return wire.ReconfigDenied
-	}
-	p.hasTSNs, p.next, p.expected = true, m.host.NextTSN(), m.host.CumTSN()+1+tsnJump
-	m.host.RestartTSNs(p.next, p.expected)
-	m.endTSNHold()
-	m.tsnsResetAt, m.hasReset = now, true
-	m.host.Report(Event{Kind: TSNsReset, ByPeer: true})
-	return wire.ReconfigPerformed
-}
-
-// endTSNHold lets messages go on that wait for an SSN/TSN reset of the peer.
-func (m *Machine) endTSNHold() {
-	if m.holdUntil != rawio.Never {
-		m.holdUntil = rawio.Never
-		m.host.ReleaseOut()
-	}
-}
-
 // takeAddOut is section 5.2.5: the peer adds streams that come in. That may be the answer to an own
 // Add Incoming Streams Request. But the parameter does not say so, and the peer may have had the
 // same idea. So the own request goes again, until there is a response, or no more is to be expected.

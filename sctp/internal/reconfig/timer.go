@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // NoteRequestSent starts the Re-configuration Timer (section 5.1.1). The request has gone over a
@@ -27,8 +28,8 @@ const (
 
 // HandleTimeout does what is due at now.
 func (m *Machine) HandleTimeout(now rawio.Time) Expiry {
-	if now >= m.holdUntil && m.holdUntil != rawio.Never {
-		m.endTSNHold() // the peer has not asked again
+	if m.tsnWait.isThere() && now >= m.tsnWait.deniedAt {
+		m.answerTSNReset(wire.ReconfigDenied)
 	}
 	o := &m.own
 	if now < o.timerAt || o.timerAt == rawio.Never {

@@ -97,7 +97,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			nextIn: map[wire.StreamID]wire.SSN{}, outOfTurn: map[wire.StreamID]map[wire.SSN]datum{},
 			delivered: map[wire.StreamID][]datum{}, resendAt: rawio.Never}
 		e.m = reconfig.New(reconfig.Config{LocalTSN: tsn[i], PeerTSN: tsn[1-i],
-			Allowed: reconfig.Streams | reconfig.TSNs | reconfig.Adding, MaxOut: 20, MaxIn: 20, MaxTries: 1 << 20}, e)
+			Allowed: reconfig.Streams | reconfig.TSNs | reconfig.Adding, MaxOut: 60, MaxIn: 60, MaxTries: 1 << 20}, e)
 		w.ends[i] = e
 	}
 	return w
