@@ -9,7 +9,8 @@ type contextWatch struct {
 	stopWatch func() bool     // ends the watch
 }
 
-func (w *contextWatch) watchContext(ctx context.Context, d *Device) {
+// watchContext has r roused when ctx ends.
+func (w *contextWatch) watchContext(ctx context.Context, r rouser) {
 	done := ctx.Done()
 	if done == w.done {
 		return
@@ -17,5 +18,8 @@ func (w *contextWatch) watchContext(ctx context.Context, d *Device) {
 	if w.stopWatch != nil {
 		w.stopWatch()
 	}
-	w.done, w.stopWatch = done, context.AfterFunc(ctx, d.rouse)
+	w.done, w.stopWatch = done, context.AfterFunc(ctx, r.rouse)
 }
+
+// rouser makes goroutines that wait look at their channels.
+type rouser interface{ rouse() }

@@ -103,33 +103,9 @@ func (d *Device) Close() error {
 // meanwhile.
 func (d *Device) newSignal() signal {
 	if d.sctp == nil {
-		return make(channelSignal, 1)
+		return newCallerSignal()
 	}
 	return d.sctp.newSignal()
-}
-
-// channelSignal is a signal of a Device without a link.
-type channelSignal chan struct{}
-
-func (s channelSignal) C() <-chan struct{} { return s }
-
-func (s channelSignal) Set() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
-}
-
-func (s channelSignal) Brings() {}
-
-func (s channelSignal) Wait(a, b <-chan struct{}) bool {
-	select {
-	case <-s:
-		return true
-	case <-a:
-	case <-b:
-	}
-	return false
 }
 
 // rouse makes goroutines that wait for a signal look at their channels.

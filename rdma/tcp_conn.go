@@ -6,16 +6,18 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/readrole"
 	"github.com/rddp-go/rddp/mpa"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 // tcpConn is one TCP connection of a Device, with MPA on it and the session of one QP. One
-// goroutine reads it. Whatever goroutine gives the lock up writes what is to be written, as long as
+// goroutine reads it, or one of the program that waits for a completion. Whatever goroutine gives the lock up writes what is to be written, as long as
 // it is little and TCP has room. Otherwise a second goroutine does. So neither waits for the other,
 // and two ends that answer each other's Reads never block.
 type tcpConn struct {
@@ -23,6 +25,11 @@ type tcpConn struct {
 	nc     net.Conn
 	socket *tcpSocket // nil: nc is no TCP connection of the system, or nothing can be asked of it
 	keeps  bool       // nc is the program's again when MPA is exited (ConnectOver)
+
+	role    readrole.Role // to read nc
+	in      input         // of the holder of the role
+	lends   atomic.Bool   // goroutines that wait for a completion may have it
+	waiters atomic.Int32  // of them, wait without
 
 	mu          sync.Mutex  // the connection lock
 	core        *mpa.Conn   // guarded by mu, as all that follows
@@ -36,8 +43,10 @@ type tcpConn struct {
 	emssAsked   rawio.Time  // when TCP was asked for its EMSS
 	shrinkAt    rawio.Time  // when a large read buffer is to be given up
 	armed       rawio.Time  // of the read deadline
-	isOver      bool        // nc is closed, or is about to be
-	err         error       // why it has ended, set before ended is closed
+	// the reader was told to leave its system call, and has not yet
+	readInterrupted bool
+	isOver          bool  // nc is closed, or is about to be
+	err             error // why it has ended, set before ended is closed
 
 	wasWritten sync.Cond     // on mu: the writing goroutine has left its system call
 	writeWake  chan struct{} // one token: the writing goroutine has something to do
@@ -57,6 +66,9 @@ func newTCPConn(d *Device, nc net.Conn, l *Listener) *tcpConn {
 		readerDone: make(chan struct{})}
 	t.peer.conn = t
 	t.wasWritten.L = &t.mu
+	t.role.Init(t.interruptRead, readClock)
+	t.in.buf.b = make([]byte, smallReadBuffer)
+	t.lends.Store(t.socket != nil)
 	if tc, ok := nc.(*net.TCPConn); ok {
 		tc.SetNoDelay(true) // the default of package net, but the program may have changed it
 	}
@@ -200,6 +212,7 @@ func (t *tcpConn) closeSocket() {
 		return
 	}
 	t.isOver = true
+	t.role.Summon()
 	if t.keeps && t.core.State() == mpa.Left {
 		t.deferCall(func() { t.nc.SetReadDeadline(longAgo) })
 		return
@@ -270,7 +283,7 @@ const passed rawio.Time = -1
 // armDeadline has the reading goroutine come back at the deadline. Under the connection lock.
 func (t *tcpConn) armDeadline() {
 	at := t.deadline()
-	if at == t.armed || t.isOver {
+	if at == t.armed || t.isOver || t.readInterrupted {
 		return
 	}
 	t.armed = at

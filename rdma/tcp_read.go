@@ -20,6 +20,22 @@ const (
 // shrinkAfter is how long a connection keeps a larger read buffer while nothing comes.
 const shrinkAfter = time.Second
 
+// input is what the holder of the reader role has.
+type input struct {
+	buf     readBuffer
+	need    int // octets that the next FPDU takes
+	outcome readOutcome
+}
+
+// readOutcome says whether to read on.
+type readOutcome uint8
+
+const (
+	readOn     readOutcome = iota
+	readNoMore             // the peer has finished; only deadlines are left
+	readOver               // the connection is at its end, or the program's
+)
+
 // readBuffer is what was received and not taken.
 type readBuffer struct {
 	b      []byte
@@ -51,38 +67,59 @@ func (r *readBuffer) resize(n int) {
 	r.at, r.to, r.b = 0, copy(b, r.data()), b
 }
 
-// read is the reading goroutine.
+// read is the reading goroutine. It reads unless a goroutine that waits for a completion does.
 func (t *tcpConn) read() {
 	defer close(t.readerDone)
-	buf := readBuffer{b: make([]byte, smallReadBuffer)}
-	for need := 0; ; {
-		room := buf.makeRoom(need)
-		n, err := t.nc.Read(room)
-		buf.to += n
-		now := t.lock()
-		t.now = now
-		if n > 0 {
-			buf.at += t.core.Receive(now, buf.data())
-			t.keepBufferUntil(now, &buf)
+	for t.in.outcome == readOn {
+		if t.role.GrantRequest() {
+			t.role.HandOver(nil)
+			continue
 		}
-		need = t.core.Need(buf.data())
-		if err != nil {
-			t.takeReadError(now, err, &buf)
-		}
-		grow := n == len(room) && t.mayGrow(&buf)
-		over := t.core.State() == mpa.Ended || t.core.State() == mpa.Left || t.isOver
-		t.unlockAt(now)
-		switch {
-		case over:
-			t.giveBack()
-			return
-		case err == io.EOF:
-			t.waitForEnd()
-			return
-		case grow:
-			buf.resize(min(4*len(buf.b), largeReadBuffer))
-		}
+		t.readOnce(nil)
 	}
+	t.role.End()
+	if t.in.outcome == readNoMore {
+		t.waitForEnd()
+	} else {
+		t.giveBack()
+	}
+}
+
+// readOnce reads what there is, and handles it. waiter, if it is not nil, is that of the reading
+// goroutine, which is interrupted while it reads. The caller has the role.
+func (t *tcpConn) readOnce(waiter *callerSignal) {
+	buf := &t.in.buf
+	room := buf.makeRoom(t.in.need)
+	n, err := t.nc.Read(room)
+	if waiter != nil {
+		waiter.reads.Store(nil)
+	}
+	buf.to += n
+	now := t.lock()
+	t.now = now
+	if t.readInterrupted {
+		t.readInterrupted, t.armed = false, passed
+	}
+	if n > 0 {
+		buf.at += t.core.Receive(now, buf.data())
+		t.keepBufferUntil(now, buf)
+	}
+	t.in.need = t.core.Need(buf.data())
+	if err != nil {
+		t.takeReadError(now, err, buf)
+	}
+	grow := n == len(room) && t.mayGrow(buf)
+	over := t.core.State() == mpa.Ended || t.core.State() == mpa.Left || t.isOver
+	t.unlockAt(now)
+	switch {
+	case over:
+		t.in.outcome = readOver
+	case err == io.EOF:
+		t.in.outcome = readNoMore
+	case grow:
+		buf.resize(min(4*len(buf.b), largeReadBuffer))
+	}
+	t.lends.Store(t.socket != nil && t.in.outcome == readOn && len(buf.b) == smallReadBuffer)
 }
 
 // takeReadError takes that a read has failed.

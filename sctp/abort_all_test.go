@@ -87,7 +87,7 @@ func TestAbortAllIsBounded(t *testing.T) {
 		check.Equal(t, "took", time.Since(start), time.Second)
 		check.That(t, isClosed(peer.Done()), "the peer of another link was not told")
 		close(s.end)
-		<-p.a.readerRole.endedCh // it goes on to be closed
+		<-p.a.readerRole.Retired() // it goes on to be closed
 		synctest.Wait()
 	})
 }

@@ -134,8 +134,8 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	check.That(t, p.a.coalescer.readerFlushes.Load(), "a reader that has slept is not to send")
 	u := readerRole{}
 	u.rx.t, u.rx.flushesOnWait, u.rx.policy = p.a, true, p.a.readerRole.rx.policy
-	u.summonTimer = time.AfterFunc(time.Hour, func() {})
-	defer u.summonTimer.Stop()
+	u.Init(nil, p.a.now)
+	defer u.End()
 	p.a.coalescer.tryAdd(pkts, 1)
 	u.leaveRole(0)
 	check.That(t, p.a.stats.txPackets.Load() == 7 && !p.a.coalescer.readerFlushes.Load(),

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/pollpolicy"
+	"github.com/rddp-go/rddp/internal/readrole"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -65,7 +66,7 @@ func warmPair(t *testing.T) (p *pair, c, d *Conn) {
 	return p, c, d
 }
 
-func (t *Transport) turnState() int32 { return t.readerRole.state.Load() }
+func (t *Transport) turnState() readrole.State { return t.readerRole.State() }
 
 // startBlocked starts f, which is to block, and returns what its error will be sent on.
 func startBlocked(f func() error) <-chan error {
@@ -81,13 +82,13 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		p := newPair(t)
 		c, d := p.connect(t, nil, nil)
 		go echoAll(d)
-		must.Equal(t, "state before anybody waits", p.a.turnState(), roleReceiver)
+		must.Equal(t, "state before anybody waits", p.a.turnState(), readrole.Receiver)
 		takeTurns(t, c)
 		synctest.Wait()
 		s, r := p.b.turnState(), p.b.readerRole.readerSignal.Load()
-		check.That(t, s == roleCaller && r == &d.recv.readable,
+		check.That(t, s == readrole.Caller && r == &d.recv.readable,
 			"state %d while the server waits for the next message, reader %p", s, r)
-		check.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
+		check.Equal(t, "state while the client does something else", p.a.turnState(), readrole.Free)
 		began := time.Now()
 		check.OK(t, p.a.Close())
 		check.Equal(t, "what Close takes while nobody reads", time.Since(began), 0)
@@ -184,7 +185,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			}
 		}()
 		takeTurns(t, c)
-		for _, atMost := range []time.Duration{maxLeftAlone, 0} {
+		for _, atMost := range []time.Duration{readrole.MaxLeftAlone, 0} {
 			must.Do(c.WriteMsg([]byte("slow"), SendInfo{}))(t)
 			synctest.Wait() // the server has read it
 			began, sacks := time.Now(), d.Stats().SacksOut
@@ -195,7 +196,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			took := time.Since(began)
 			check.That(t, took <= atMost, "acknowledged after %v, want %v at most", took, atMost)
 			synctest.Wait()
-			check.Equal(t, "state while the server does something else", p.b.turnState(), roleReceiver)
+			check.Equal(t, "state while the server does something else", p.b.turnState(), readrole.Receiver)
 			serve <- struct{}{}
 			for range 2 {
 				readOne(t, c)
@@ -204,7 +205,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 		}
 		takeTurns(t, c)
 		synctest.Wait()
-		check.Equal(t, "state when the server has become quick again", p.b.turnState(), roleCaller)
+		check.Equal(t, "state when the server has become quick again", p.b.turnState(), readrole.Caller)
 	})
 }
 
@@ -221,18 +222,18 @@ func TestOnceSlowReaderReadsOn(t *testing.T) {
 		}
 		for range 20 {
 			slow()
-			check.Equal(t, "state when the client was slow once", p.a.turnState(), roleFree)
-			for range slowReturnCost {
+			check.Equal(t, "state when the client was slow once", p.a.turnState(), readrole.Free)
+			for range readrole.SlowReturnCost {
 				roundTrip(t, c)
 			}
 			synctest.Wait()
-			check.Equal(t, "state when it was quick again", p.a.turnState(), roleFree)
+			check.Equal(t, "state when it was quick again", p.a.turnState(), readrole.Free)
 		}
-		for range maxPromptScore / slowReturnCost {
+		for range readrole.MaxPromptScore / readrole.SlowReturnCost {
 			slow()
 		}
 		slow()
-		check.Equal(t, "state when it was always slow", p.a.turnState(), roleReceiver)
+		check.Equal(t, "state when it was always slow", p.a.turnState(), readrole.Receiver)
 	})
 }
 
@@ -243,18 +244,18 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		for range 1000 {
-			// of virtual time, less than maxLeftAlone
+			// of virtual time, less than readrole.MaxLeftAlone
 			time.Sleep(p.a.readerRole.rx.adaptivePolicyOf().BaseSpinBudget() / 2)
 			roundTrip(t, c)
 			synctest.Wait()
-			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), roleFree)
+			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), readrole.Free)
 		}
-		time.Sleep(maxLeftAlone - time.Microsecond)
+		time.Sleep(readrole.MaxLeftAlone - time.Microsecond)
 		synctest.Wait()
-		check.Equal(t, "state just before it has been away for long", p.a.turnState(), roleFree)
+		check.Equal(t, "state just before it has been away for long", p.a.turnState(), readrole.Free)
 		time.Sleep(time.Microsecond)
 		synctest.Wait()
-		check.Equal(t, "state when it has been", p.a.turnState(), roleReceiver)
+		check.Equal(t, "state when it has been", p.a.turnState(), readrole.Receiver)
 	})
 }
 
@@ -264,11 +265,11 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
-		must.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
-		p.a.readerRole.promptScore.Store(0)                                   // it mostly was not quick
+		must.Equal(t, "state while the client does something else", p.a.turnState(), readrole.Free)
+		p.a.readerRole.PromptScore.Store(0)                                   // it mostly was not quick
 		time.Sleep(2 * p.a.readerRole.rx.adaptivePolicyOf().BaseSpinBudget()) // of virtual time
 		end := startBlocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
-		check.Equal(t, "state while the client waits", p.a.turnState(), roleReceiver)
+		check.Equal(t, "state while the client waits", p.a.turnState(), readrole.Receiver)
 		c.Abort("enough")
 		check.Error(t, "of the caller that waits", <-end, net.ErrClosed)
 	})
@@ -301,7 +302,7 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 		c, d := p.connect(t, nil, nil)
 		go echoAll(d)
 		takeTurns(t, c)
-		must.Equal(t, "state", p.a.turnState(), roleFree)
+		must.Equal(t, "state", p.a.turnState(), readrole.Free)
 		p.a.Close()
 		check.That(t, link.closed.Load() != 0, "nobody has read the link since it was closed")
 	})
@@ -327,7 +328,7 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
 		c, d := p.connect(t, nil, nil)
 		synctest.Wait() // the receive goroutine reads; who asks for the turn then interrupts it
-		check.That(t, !p.a.readerRole.takeRole(true, true) && p.a.turnState() == roleEnded, "it is read on")
+		check.That(t, !p.a.readerRole.takeRole(true, true) && p.a.turnState() == readrole.Ended, "it is read on")
 		synctest.Wait()
 		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"),
 			"%v, %v", c.Err(), d.Err())
@@ -389,7 +390,7 @@ func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 	needsAdaptive(t)
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := warmPair(t)
-		p.a.readerRole.promptScore.Store(0)
+		p.a.readerRole.PromptScore.Store(0)
 		for i := range 4 {
 			s, ends := p.a.newSignal(), [2]chan struct{}{}
 			ends[i%2] = make(chan struct{})
@@ -424,9 +425,9 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 				must.Do(c.WriteMsg(make([]byte, 20000), SendInfo{}))(t)
 				synctest.Wait()
 			}
-			want := roleCaller
+			want := readrole.Caller
 			if answers {
-				want = roleReceiver
+				want = readrole.Receiver
 			}
 			s := p.b.readerRole.rx.adaptivePolicyOf().State()
 			check.That(t, s == pollpolicy.Concurrent && p.b.turnState() == want,
@@ -444,7 +445,7 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 		p.b.readerRole.rx.policy.RecordHandled(3, 300, 0, false)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		synctest.Wait()
-		check.Equal(t, "state", p.b.turnState(), roleReceiver)
+		check.Equal(t, "state", p.b.turnState(), readrole.Receiver)
 	})
 }
 
@@ -514,7 +515,7 @@ func TestPlainLinkHasNoTurns(t *testing.T) {
 		go echoAll(d)
 		takeTurns(t, c)
 		synctest.Wait()
-		check.Equal(t, "state", p.b.turnState(), roleReceiver)
+		check.Equal(t, "state", p.b.turnState(), readrole.Receiver)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p.b.wakeLinkReader() // finds nobody

@@ -56,7 +56,7 @@ func codeChanged(commit string, paths []string) bool {
 var below = []string{
 	"internal/counters", "internal/crc32c", "internal/grace", "internal/hostaddr",
 	"internal/invariant", "internal/kernelsctp", "internal/limits", "internal/mutualtls", "internal/overlap",
-	"internal/pollpolicy", "internal/portregistry", "internal/prefetch", "internal/quota",
+	"internal/pollpolicy", "internal/portregistry", "internal/prefetch", "internal/quota", "internal/readrole",
 	"internal/sparse",
 }
 

@@ -50,7 +50,7 @@ var layers = [][]string{
 	{"sctp/sched"},
 	{"sctp/wire"},
 	{"rawio/*"},
-	{"internal/portregistry", "internal/pollpolicy"},
+	{"internal/portregistry", "internal/pollpolicy", "internal/readrole"},
 	{"rawio"},
 	{"rawio/rddplayers"}, // which must not share code with what it decodes
 	{"internal/prefetch", "internal/counters", "internal/crc32c", "internal/test/concurrent", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/mutualtls", "internal/overlap", "internal/sparse"},

@@ -67,12 +67,15 @@ capture() {
 	await 5 "$dir/$1.tcpdump" 'listening on' || bad "$1: no capture: $(cat "$dir/$1.tcpdump")"
 }
 
+# FPDUs lie across TCP segments, which loss has sent again out of order.
+shark=(tshark -n -o tcp.reassemble_out_of_order:TRUE)
+
 # captured NAME ends the capture, and has tshark look at every start-up frame and FPDU. Only its text
 # has the verdict on a CRC. 0x00800000 is an error.
 captured() {
 	local n good wrong
 	stop "$cap"
-	tshark -n -r "$dir/$1.pcap" -Y iwarp_mpa -T fields -e frame.number -e _ws.malformed -e _ws.expert.severity \
+	"${shark[@]}" -r "$dir/$1.pcap" -Y iwarp_mpa -T fields -e frame.number -e _ws.malformed -e _ws.expert.severity \
 		-e _ws.expert.message >"$dir/$1.tshark" 2>"$dir/$1.tshark.err"
 	n=$(wc -l <"$dir/$1.tshark")
 	wrong=$(awk -F '\t' '{
@@ -81,7 +84,7 @@ captured() {
 		for (i = 1; i <= count; i++) error = error || severities[i] >= 8388608
 		if (error) print
 	}' "$dir/$1.tshark")
-	wrong+=$(tshark -n -r "$dir/$1.pcap" -Y iwarp_mpa -V 2>/dev/null | tee >(grep -c 'Good CRC32' >"$dir/$1.good") | grep -i 'bad crc32')
+	wrong+=$("${shark[@]}" -r "$dir/$1.pcap" -Y iwarp_mpa -V 2>/dev/null | tee >(grep -c 'Good CRC32' >"$dir/$1.good") | grep -i 'bad crc32')
 	await 5 "$dir/$1.good" .
 	good=$(<"$dir/$1.good")
 	if ((n < 10)); then
