@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type sampling struct {
 	sample    int
 	seed      string
 	ids       []string       // these, of the working copy, instead of a sample
-	packages  *regexp.Regexp // only these
+	packages  *regexp.Regexp // draw from these alone
 	of        int            // draw from so many packages, which the seed draws too (0: all)
 	budget    time.Duration  // of processor time without a fault, for the tests of other packages
 	again     bool           // try those again that were not caught
@@ -154,7 +155,11 @@ func (m *mutationRun) openState() (err error) {
 		if err != nil {
 			return err
 		}
-		m.dir = filepath.Join(cache, "rddp-mutants", fmt.Sprintf("%s-%s-%d-of-%d", id, m.seed, m.sample, m.of))
+		name := fmt.Sprintf("%s-%s-%d-of-%d", id, m.seed, m.sample, m.of)
+		if m.packages != nil {
+			name += fmt.Sprintf("-%x", sha256.Sum256([]byte(m.packages.String())))[:9]
+		}
+		m.dir = filepath.Join(cache, "rddp-mutants", name)
 	}
 	m.state, err = openState(m.dir)
 	return err
@@ -181,6 +186,9 @@ func (m *mutationRun) prepareSample(reasons map[string]string) (list []*typedPac
 		} else {
 			_, err = newCheckout(string(t))
 		}
+		if err == nil {
+			err = t.joinPion()
+		}
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -196,6 +204,10 @@ func (m *mutationRun) prepareSample(reasons map[string]string) (list []*typedPac
 		return list, mutantsNamed(plain, m.ids), mutantsNamed(raced, m.ids), nil
 	}
 	from := *m.scope
+	if m.packages != nil {
+		other := func(pkg string) bool { return !m.packages.MatchString(pkg) }
+		from.packages = slices.DeleteFunc(slices.Clone(from.packages), other)
+	}
 	if m.of > 0 {
 		from.packages = sampleBy(from.packages, m.seed, m.of, func(pkg string) string { return pkg })
 	}
@@ -205,8 +217,7 @@ func (m *mutationRun) prepareSample(reasons map[string]string) (list []*typedPac
 	if race, err = drawSample(&from, list, raced, raceShare(m.sample), m.seed); err != nil {
 		return nil, nil, nil, err
 	}
-	other := func(x *mutant) bool { return m.packages != nil && !m.packages.MatchString(x.pkg) }
-	return list, slices.DeleteFunc(sample, other), slices.DeleteFunc(race, other), nil
+	return list, sample, race, nil
 }
 
 // raceShare is how many mutants of concurrency come with a sample. A small one has none: to compile

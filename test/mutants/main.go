@@ -71,7 +71,7 @@ func machineFlags() *sampling {
 		s.ids = strings.Split(v, ",")
 		return nil
 	})
-	flag.Func("packages", "only those of the sample in packages that match this regexp", func(v string) (err error) {
+	flag.Func("packages", "draw from the packages that match this regexp alone", func(v string) (err error) {
 		s.packages, err = regexp.Compile(v)
 		return err
 	})

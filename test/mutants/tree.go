@@ -13,8 +13,9 @@ import (
 	"strings"
 )
 
-// modules are those of the product, with their tests.
-var modules = []string{"./...", "./cmd/...", "./metrics/...", "./compat/free5gc/...", "./compat/ishidawataru/..."}
+// modules are those of the product, with their tests, once joinPion has been called.
+var modules = []string{"./...", "./cmd/...", "./metrics/...", "./compat/free5gc/...", "./compat/ishidawataru/...",
+	"./compat/pion/..."}
 
 // checkedOutTree is a copy of the committed tree.
 type checkedOutTree string
@@ -41,6 +42,15 @@ func newCheckout(dir string) (checkedOutTree, error) {
 		return "", fmt.Errorf("tar: %w", err)
 	}
 	return checkedOutTree(dir), nil
+}
+
+// joinPion lets the workspace have compat/pion in place of bench, which wants the original of it.
+func (t checkedOutTree) joinPion() error {
+	out, err := t.goCommand("work", "edit", "-dropuse=./bench", "-use=./compat/pion").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go work edit: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // weaveFaults puts the faults into the tree. It returns those that are to be made one at a time.
