@@ -1,6 +1,9 @@
 package main
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // contentWord is word i of the content that belongs to seed (splitmix64). No part of the content
 // repeats, and no two seeds have the same.
@@ -19,31 +22,23 @@ func fillContent(b []byte, seed uint64) { writeContent(b, seed, 0) }
 func spoilContent(b []byte, seed uint64) { writeContent(b, seed, ^uint64(0)) }
 
 func writeContent(b []byte, seed, flip uint64) {
-	i := uint64(0)
-	for ; len(b) >= 8; b = b[8:] {
-		binary.LittleEndian.PutUint64(b, contentWord(seed, i)^flip)
-		i++
-	}
-	for w := contentWord(seed, i) ^ flip; len(b) > 0; b = b[1:] {
-		b[0] = byte(w)
-		w >>= 8
+	var w [8]byte
+	for i := uint64(0); len(b) > 0; i++ {
+		binary.LittleEndian.PutUint64(w[:], contentWord(seed, i)^flip)
+		b = b[copy(b, w[:]):]
 	}
 }
 
 // hasContent reports whether b has the content that belongs to seed.
 func hasContent(b []byte, seed uint64) bool {
-	i := uint64(0)
-	for ; len(b) >= 8; b = b[8:] {
-		if binary.LittleEndian.Uint64(b) != contentWord(seed, i) {
+	var w [8]byte
+	for i := uint64(0); len(b) > 0; i++ {
+		binary.LittleEndian.PutUint64(w[:], contentWord(seed, i))
+		n := min(len(b), len(w))
+		if !bytes.Equal(b[:n], w[:n]) {
 			return false
 		}
-		i++
-	}
-	for w := contentWord(seed, i); len(b) > 0; b = b[1:] {
-		if b[0] != byte(w) {
-			return false
-		}
-		w >>= 8
+		b = b[n:]
 	}
 	return true
 }

@@ -372,6 +372,12 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		l.hasBegun, l.toPost = true, 1
 		post, end, recv := e.postMessages(l, 1), e.announceDone(false), l.postRecv(0)
 		check.That(t, post != nil && end != nil && recv != nil, "%s: %v, %v, %v", args, post, end, recv)
+		lead, trips := e.leadRun(t.Context()), e.runPingPong(t.Context(), newHistogram())
+		l.toPost, l.doneSent, l.controlsOutstanding, l.granter.toGrant = 0, false, 0, l.granter.slots
+		e.hasBegun = true
+		all, grant := e.postOnAllLanes(false), e.grantCredits(l)
+		check.That(t, lead != nil && trips != nil && all != nil && grant != nil, "%s: %v, %v, %v, %v", args, lead, trips,
+			all, grant)
 		err := c.measureConnected(t.Context(), e)
 		e.bidirectional, l.peerDone = true, false
 		check.That(t, err != nil && e.handlePeerDone(l, &control{count: l.received}) != nil, "%s: no error", args)

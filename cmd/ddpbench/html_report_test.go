@@ -112,9 +112,13 @@ func TestLatenciesOfAReport(t *testing.T) {
 		x[0] > 0.98 && x[distributionBars] > 3 && x[distributionBars] < 3.02 && bars.X(2) == "100", "%v\n%v", x, y)
 	check.That(t, z[distributionBars]-z[0] > 0.1 && z[distributionBars]-z[0] < 0.13,
 		"all took the same: from %v to %v", z[0], z[distributionBars])
+	check.That(t, bars.Bars && bars.XLabel == "µs" && bars.YLabel == "% of messages" && bars.Note == "It is x.", "%+v", bars)
 	check.Equal(t, "marks", fmt.Sprintf("%.4v", append(bars.XTicks, single.XTicks...)),
 		"[{0 1} {1 10} {2 100} {3 1000} {1 10} {1.301 20} {1.699 50}]")
 	f := percentileFigure(even, us)
+	check.That(t, !f.Bars && f.XLabel == "% of messages" && f.YLabel == "µs" && f.Series[0].Name == "at most", "%+v", f)
+	check.Equal(t, "marks of percentiles", fmt.Sprint(f.XTicks),
+		"[{0 0} {1 90} {2 99} {3 99.9} {4 99.99} {5 99.999} {6 99.9999} {7 99.99999}]")
 	for nines, want := range map[float64]float64{0: 1, 0.5: 684, 1: 900, 2: 990, 3: 999} {
 		i := slices.IndexFunc(f.Series[0].X, func(x float64) bool { return x > nines-0.01 })
 		check.That(t, math.Abs(f.Series[0].Y[i]-want) < 2, "%v nines: %v, want %v", nines, f.Series[0].Y[i], want)

@@ -1,29 +1,30 @@
 package sched
 
-import (
-	"container/heap"
-	"maps"
-)
+import "container/heap"
 
 // FairCapacity gives each active stream the same octets (RFC 8260 section 3.5). It has no values.
-func FairCapacity() Scheduler { return &fair{streams: map[uint16]*fairStream{}, equal: true} }
+func FairCapacity() Scheduler { return newFair(true) }
+
+func newFair(equal bool) *fair {
+	return &fair{equal: equal, weights: make(map[uint16]uint16), streams: make(map[uint16]*fairStream)}
+}
 
 // WeightedFairQueueing shares the capacity by weights (RFC 8260 section 3.6). The value of a stream
 // is its weight: a stream of n times the weight gets n times the octets. 0, the default, counts
 // as 1.
-func WeightedFairQueueing() Scheduler { return &fair{streams: map[uint16]*fairStream{}} }
+func WeightedFairQueueing() Scheduler { return newFair(false) }
 
 // fair is start-time fair queueing. The virtual time of a stream is the octets that it has sent by
 // its weight. The stream with the least goes next. One that becomes active begins at the time of
 // those that are: a silence saves up nothing.
 type fair struct {
-	equal   bool // all weights are 1
-	streams map[uint16]*fairStream
+	equal   bool                   // all weights are 1
+	weights map[uint16]uint16      // that are not 1
+	streams map[uint16]*fairStream // that are active, or were
 	active  fairHeap
 	now     uint64 // the virtual time of the stream that sent last, before it did
 	order   uint64 // counts what settles a tie
 	round   uint64 // counts the times that all streams were silent: virtual times of earlier rounds are 0
-	plain   int    // streams of weight 1 in the map
 }
 
 type fairStream struct {
@@ -42,9 +43,8 @@ const timePerOctet = 1 << 16
 func (f *fair) stream(id uint16) *fairStream {
 	s := f.streams[id]
 	if s == nil {
-		s = &fairStream{id: id, weight: 1, index: -1}
+		s = &fairStream{id: id, weight: max(f.weights[id], 1), index: -1}
 		f.streams[id] = s
-		f.plain++
 	}
 	if s.round != f.round {
 		s.round, s.time = f.round, 0
@@ -52,7 +52,7 @@ func (f *fair) stream(id uint16) *fairStream {
 	return s
 }
 
-// keptStreams is how many streams of weight 1 are kept while all are silent.
+// keptStreams is how many streams are kept while all are silent.
 const keptStreams = 64
 
 func (f *fair) Activate(id uint16) {
@@ -72,9 +72,8 @@ func (f *fair) Deactivate(id uint16) {
 		return
 	}
 	f.round++ // nobody is ahead of others
-	if f.now = 0; f.plain > keptStreams {
-		maps.DeleteFunc(f.streams, func(_ uint16, s *fairStream) bool { return s.weight == 1 })
-		f.plain = 0
+	if f.now = 0; len(f.streams) > keptStreams {
+		clear(f.streams)
 	}
 }
 
@@ -94,12 +93,11 @@ func (f *fair) SetValue(id, value uint16) {
 	if f.equal {
 		return
 	}
-	s := f.stream(id)
-	if s.weight == 1 {
-		f.plain--
+	if f.weights[id] = value; value <= 1 {
+		delete(f.weights, id)
 	}
-	if s.weight = max(value, 1); s.weight == 1 {
-		f.plain++
+	if s := f.streams[id]; s != nil {
+		s.weight = max(value, 1)
 	}
 }
 

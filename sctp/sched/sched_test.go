@@ -161,6 +161,58 @@ func TestSilenceSavesNothingUp(t *testing.T) {
 	check.Equal(t, "turns of stream 2 in a hundred", sent[2], 50)
 }
 
+// When all streams have been silent, nobody is ahead of others, and each has the weight that it had.
+func TestAfterASilenceAllBeginAnew(t *testing.T) {
+	for name, row := range map[string]struct {
+		s    sched.Scheduler
+		want string
+	}{
+		"fair":     {sched.FairCapacity(), "1 2 1 2 1 2"},
+		"weighted": {sched.WeightedFairQueueing(), "1 2 2 1 2 2"},
+	} {
+		for _, others := range []uint16{0, 200} { // which are forgotten
+			row.s.SetValue(2, 2)
+			for id := range others {
+				row.s.Activate(1000 + id)
+			}
+			for id := range others {
+				row.s.Sent(1000+id, 10, true)
+				row.s.Deactivate(1000 + id)
+			}
+			row.s.Activate(1)
+			for range 100 {
+				row.s.Sent(1, 1000, true)
+			}
+			row.s.Deactivate(1)
+			got := sendInTurn(row.s, map[uint16]int{1: 50, 2: 50}, func(uint16) int { return 1000 }, 6)
+			check.Equal(t, name, got, row.want)
+			row.s.Deactivate(1)
+			row.s.Deactivate(2)
+		}
+	}
+	s := sched.WeightedFairQueueing() // a weight is changed, and taken back, at any time
+	s.SetValue(2, 3)
+	s.Activate(1)
+	s.Activate(2)
+	for _, row := range []struct {
+		value uint16
+		want  string
+	}{{2, "1 2 2 1 2 2"}, {1, "1 2 1 2"}, {3, "1 2 2 2"}, {0, "1 2 1 2"}} {
+		s.SetValue(2, row.value)
+		s.Deactivate(1)
+		s.Deactivate(2)
+		s.Activate(1)
+		s.Activate(2)
+		var order []string
+		for range len(row.want)/2 + 1 {
+			id, _ := s.Next(false)
+			order = append(order, fmt.Sprint(id))
+			s.Sent(id, 1000, true)
+		}
+		check.Equal(t, fmt.Sprint("weight ", row.value), strings.Join(order, " "), row.want)
+	}
+}
+
 func TestManyStreamsInEveryScheduler(t *testing.T) {
 	for name, s := range map[string]sched.Scheduler{"round robin": sched.RoundRobin(),
 		"per packet": sched.RoundRobinPerPacket(), "priority": sched.Priority(), "fair": sched.FairCapacity(),

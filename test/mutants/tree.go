@@ -46,7 +46,9 @@ func newCheckout(dir string) (checkedOutTree, error) {
 
 // joinPion lets the workspace have compat/pion in place of bench, which wants the original of it.
 func (t checkedOutTree) joinPion() error {
-	out, err := t.goCommand("work", "edit", "-dropuse=./bench", "-use=./compat/pion").CombinedOutput()
+	c := exec.Command("go", "work", "edit", "-dropuse=./bench", "-use=./compat/pion")
+	c.Dir = string(t)
+	out, err := c.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go work edit: %w\n%s", err, out)
 	}
