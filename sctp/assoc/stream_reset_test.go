@@ -29,13 +29,19 @@ func resetting(t *testing.T, cfg assoc.Config) *sctptest.Lab {
 // resettingUnder is resetting under a protocol that places DATA.
 func resettingUnder(t *testing.T, cfg assoc.Config, placer assoc.Placer) *sctptest.Lab {
 	t.Helper()
+	return resettingWith(t, cfg, placer)
+}
+
+// resettingWith is resettingUnder with a peer that lists more chunks.
+func resettingWith(t *testing.T, cfg assoc.Config, placer assoc.Placer, more ...wire.ChunkType) *sctptest.Lab {
+	t.Helper()
 	if cfg.StreamReset == 0 {
 		cfg.StreamReset = allResets
 	}
 	l := sctptest.NewLab(t)
 	l.Host.Placer = placer
 	l.Listen(&cfg)
-	l.Initiate(wire.AppendSupportedExtensions(nil, wire.ChunkReconfig))
+	l.Initiate(wire.AppendSupportedExtensions(nil, append(more, wire.ChunkReconfig)...))
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	must.That(t, l.A != nil && l.A.Extensions().Has(assoc.StreamReconfiguration), "no association that resets streams")
 	return l
@@ -502,6 +508,32 @@ func TestOwnResetOfTSNsInTheMiddleOfAPeersMessage(t *testing.T) {
 	check.Equal(t, "cumulative TSN", cumOf(t, out), 1007)
 	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "old|six|seven|")
 	l.Expect(l.Send(l.Tag, fragment(1008, 2, wire.FlagE, "x")), "ABORT") // this is no rest
+}
+
+// The same with I-DATA: the rest of the message goes on under MID 0, with FSNs of before. The stream
+// waits for none of it.
+func TestOwnResetOfTSNsInTheMiddleOfIData(t *testing.T) {
+	l := resettingWith(t, assoc.Config{Interleaving: true}, nil, wire.ChunkIData, wire.ChunkIForwardTSN)
+	at := func(tsn wire.TSN, mid wire.MID, fsn wire.FSN, flags uint8, text string) []byte {
+		return iData(wire.IDataFields{TSN: tsn, Stream: 7, MID: mid, FSN: fsn, Flags: flags}, text)
+	}
+	const b, e = wire.FlagB, wire.FlagE
+	l.Send(l.Tag, at(1000, 0, 0, b|e, "old"), at(1001, 1, 0, b, "lost"))
+	must.OK(t, l.A.ResetTSNs(l.Now))
+	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
+	l.Send(l.Tag, reconfigChunk(func(b []byte) []byte {
+		return wire.AppendTSNResetResponse(b, uint32(l.HostTSN), wire.ReconfigPerformed, 1004, l.HostTSN+4096)
+	}))
+	l.Send(l.Tag, at(1006, 1, 0, b|e, "next"))
+	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "old|")
+	l.Send(l.Tag, at(1004, 0, 1, 0, "lost"))
+	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "next|")
+	l.Send(l.Tag, at(1005, 0, 2, e, "lost"))
+	l.Wait(10 * time.Minute) // and it rests
+	l.Send(l.Tag, at(1007, 2, 0, b|e, "last"))
+	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "last|")
+	check.Equal(t, "octets held", l.A.Stats().Buffered, 0)
+	must.OK(t, l.A.Audit(0))
 }
 
 func TestOwnResetsOfTSNsAreRare(t *testing.T) {

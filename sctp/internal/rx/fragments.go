@@ -19,8 +19,8 @@ func (r *Reassembly) AddInterleaved(d wire.IData, buf *rawio.Buf) error {
 	}
 	mids := r.ext.interleaving.mids.Use(uint16(d.Stream()))
 	if mids.isSkipped(d.MID(), d.U()) || !r.limitMIDSpan(d, mids) {
-		if r.mayAbandon() {
-			return nil // the rest of a message that was given up
+		if r.mayAbandon() || r.ext.interleaving.isOfRest(d) {
+			return nil // the rest of a message that was given up, or cut by a reset of TSNs
 		}
 		return &ViolationError{d.TSN(), "a message of a stream with a MID of before"}
 	}
@@ -47,6 +47,9 @@ func (r *Reassembly) AddInterleaved(d wire.IData, buf *rawio.Buf) error {
 	if isWhole {
 		r.removeOpen(m)
 		return r.deliverInterleaved(m)
+	}
+	if isNew {
+		r.noteUnbegun(m)
 	}
 	r.notePieces(m)
 	return nil

@@ -62,20 +62,25 @@ func (r *Receiver) RestoreFrom(from *IdleState) {
 }
 
 // IdleExtensions is what an idle Receiver keeps of I-DATA, beside IdleState.
-type IdleExtensions struct{ mids sparse.Table[nextMIDs] }
+type IdleExtensions struct {
+	mids         sparse.Table[nextMIDs]
+	hasRestarted bool
+}
 
 // IdleExtensions returns it, nil for a peer that sends DATA.
 func (r *Receiver) IdleExtensions() *IdleExtensions {
 	if !r.reassembly.interleaves() {
 		return nil
 	}
-	return &IdleExtensions{r.reassembly.ext.interleaving.mids}
+	x := r.reassembly.ext.interleaving
+	return &IdleExtensions{x.mids, x.hasRestarted}
 }
 
 // RestoreExtensions goes on with it, after RestoreFrom.
 func (r *Receiver) RestoreExtensions(x *IdleExtensions) {
 	if x != nil {
 		r.reassembly.ext.interleaving.mids = x.mids
+		r.reassembly.ext.interleaving.hasRestarted = x.hasRestarted
 	}
 }
 

@@ -34,6 +34,9 @@ type interleaving struct {
 	// Streams that may have pieces to deliver before all of a message is there: all of them, and
 	// those that the last chunks were of.
 	withPieces, touched []wire.StreamID
+
+	hasRestarted bool // TSNs have begun anew, see rest_interleaved.go
+	unbegun      []unbegunMessage
 }
 
 // nextMIDs is the lowest MIDs of a stream that may still come. The ordered one follows messages that
@@ -178,6 +181,12 @@ func (r *Reassembly) skipThroughMID(k wire.ISkip) {
 			r.abandonOpen(m)
 		}
 	}
+	r.goOnBehindMID(k)
+}
+
+// goOnBehindMID has a stream go on behind a MID up to which no more will come.
+func (r *Reassembly) goOnBehindMID(k wire.ISkip) {
+	n := r.ext.interleaving.mids.Use(uint16(k.Stream))
 	if k.U {
 		n.unordered = k.MID + 1
 		return
@@ -259,7 +268,8 @@ func (x *interleaving) memorySize() int {
 		return 0
 	}
 	return int(unsafe.Sizeof(*x)) + x.mids.Held() + x.streams.Held() + x.index.memorySize() +
-		x.numStreams*openStreamCost + x.numPopped*messageCost + 2*(cap(x.withPieces)+cap(x.touched))
+		x.numStreams*openStreamCost + x.numPopped*messageCost + 2*(cap(x.withPieces)+cap(x.touched)) +
+		unbegunCost*cap(x.unbegun)
 }
 
 // freeSpares gives back what is not in use.

@@ -195,6 +195,7 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 		return err
 	}
 	if r.reassembly.interleaves() {
+		r.reassembly.dropRests()
 		r.reassembly.deliverPartialInterleaved(r.reservedWindow(), r.cfg.PartialPoint)
 		return nil
 	}

@@ -29,6 +29,10 @@ func (r *Reassembly) resetInterleaved(list []wire.StreamID, after wire.TSN) erro
 func (r *Reassembly) resetMIDs(id wire.StreamID, after wire.TSN) error {
 	*r.workSteps++
 	x, s := r.ext.interleaving, r.stateOfStream(id)
+	if len(x.unbegun) > 0 {
+		r.dropIfRest(unbegunMessage{stream: id})
+		r.dropIfRest(unbegunMessage{stream: id, unordered: true})
+	}
 	if s.hasWaiting {
 		return &ViolationError{after, "a stream is reset before a MID has come"}
 	}

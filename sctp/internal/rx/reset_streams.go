@@ -88,7 +88,11 @@ func (r *Receiver) RestartTSN(first wire.TSN) error {
 	default:
 		r.tracker, r.hadGaps = *NewTracker(first), false
 	}
-	return r.reassembly.Check(r.tracker.Cum())
+	if err := r.reassembly.Check(r.tracker.Cum()); err != nil || !r.reassembly.interleaves() {
+		return err
+	}
+	r.reassembly.dropRests()
+	return nil
 }
 
 // restart is RestartTSN for the messages that are held.
@@ -124,7 +128,9 @@ func (r *Reassembly) restart(first wire.TSN) {
 			r.pushReady(m)
 		}
 	}
-	r.forgetStreams()
+	if r.forgetStreams(); r.interleaves() {
+		r.ext.interleaving.hasRestarted = true
+	}
 	r.byLastTSN = lastTSNIndex{baseTSN: first - 1, restTSN: first}
 }
 
