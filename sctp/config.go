@@ -271,9 +271,9 @@ type Config struct {
 	mayProceed func() bool         // see assoc.Assoc.OnAnswer
 }
 
-// numOptions is how many fields Config and assoc.Config begin with in common: all but
-// assoc.Config.Protected, the last.
-var numOptions = reflect.TypeFor[assoc.Config]().NumField() - 1
+// numOptions is how many fields Config and assoc.Config begin with in common: all but the last two,
+// assoc.Config.Protected and Restartable.
+var numOptions = reflect.TypeFor[assoc.Config]().NumField() - 2
 
 // assocConfig returns the options as the core has them.
 func (c *Config) assocConfig() *assoc.Config {

@@ -211,6 +211,11 @@ type Config struct {
 	// that does not. Keys come from TLS sessions: see Assoc.SetKeySessions. Package sctp sets it if
 	// its Config has a TLS configuration. Default false.
 	Protected bool
+
+	// Restartable keeps keys for a restart of a protected association after a crash of either side, and
+	// tells the peer so: see Assoc.SetRestartKeeper. Package sctp sets it if its Config has a
+	// RestartStore. Default false: such a restart is dropped in silence.
+	Restartable bool
 }
 
 // ConfigError reports a Config field outside its range.

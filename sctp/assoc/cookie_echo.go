@@ -49,10 +49,9 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 		AnswerStale(now, &a.outbox, in.Packet, &ck)
 		return false
 	}
-	ties := a.life.localTieTag != 0 && ck.LocalTie == a.life.localTieTag && ck.PeerTie == a.life.peerTieTag
 	switch {
 	// A: "In this case, the peer might have restarted." The association has the cookie's address.
-	case !local && !peer && ties && a.findPath(ck.Addrs[0]) != nil:
+	case a.isActionA(&ck):
 		if a.state == ShutdownAckSent {
 			// "it MUST NOT set up a new association but instead resend the SHUTDOWN ACK chunk and
 			// send an ERROR chunk".
@@ -90,6 +89,12 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 	p, from := a.replyPath(in)
 	a.queueReply(p, from, wire.AppendCookieAck(a.control.buf))
 	return in.path != nil
+}
+
+// isActionA says whether Table 12 asks for action A: the peer has restarted.
+func (a *Assoc) isActionA(ck *Cookie) bool {
+	ties := a.life.localTieTag != 0 && ck.LocalTie == a.life.localTieTag && ck.PeerTie == a.life.peerTieTag
+	return ck.LocalTag != a.id.localTag && ck.PeerTag != a.id.peerTag && ties && a.findPath(ck.Addrs[0]) != nil
 }
 
 // adoptCookie takes over what the cookie says.

@@ -36,7 +36,7 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	a.id = associationID{localPort: peer.LocalPort, peerPort: peer.PeerPort, localTag: id.tag}
 	a.life = life{incarnation: 1, localTSN: id.tsn}
 	if cfg.Protected {
-		offer, err := newKeyOffer(env.Rand, true)
+		offer, err := newKeyOffer(env.Rand, true, cfg.Restartable)
 		if err != nil {
 			return nil, err
 		}
@@ -263,6 +263,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	a.changeState(onInitAck, &cookieEchoed{newSetup(a.sender().Primary().Index(), s.reachAddr, s.staleErrors),
 		slices.Clone(o.cookie), unknownParamsError(&o)})
+	a.askForRestartKeys()
 }
 
 // OnAnswer sets f, which is asked when the peer has answered the INIT. If f returns false the
@@ -362,8 +363,14 @@ func (a *Assoc) handleStaleCookie(now rawio.Time) {
 	}
 	// The life was short by at most this round trip, and one second is all that may be added.
 	rtt := min(max(now.Sub(s.firstSentAt), time.Millisecond), time.Second)
-	a.changeState(onStale, &cookieWait{newSetup(s.pathIndex, s.reachAddr, s.staleErrors+1),
-		uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)})
+	a.sendInitAnew(uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond))
+}
+
+// sendInitAnew begins the set-up again. The peer is asked for a cookie that lives longer by so many
+// milliseconds.
+func (a *Assoc) sendInitAnew(cookieIncrementMS uint32) {
+	s := a.setup()
+	a.changeState(onStale, &cookieWait{newSetup(s.pathIndex, s.reachAddr, s.staleErrors+1), cookieIncrementMS})
 	a.control.clear() // answers to a tag that is no more
 	a.id.peerTag = 0
 	a.recv.Close()

@@ -133,7 +133,7 @@ func (k keySink) Acked(now rawio.Time, stream wire.StreamID, token uint64) {
 	a := k.a
 	if s := a.protection(); token == keyToken && s != nil {
 		s.acked++
-		if s.keys != nil {
+		if s.manager != nil {
 			s.manager.MessagesAcked(now, s.acked)
 		}
 		return
@@ -149,7 +149,7 @@ func (a *Assoc) connectUpper(t *tx.Sender) {
 	switch s := a.protection(); {
 	case s == nil:
 		t.SetUpper(a.hooks.source, a.hooks.source)
-	case s.isEnforced:
+	case s.isUp:
 		t.SetUpper(a.hooks.source, keySink{a})
 	default:
 		t.SetUpper(nil, keySink{a})

@@ -47,13 +47,13 @@ func readKeyOffer(p wire.Param) (o keyOffer, err error) {
 // newKeyOffer makes the own parameter, with a fresh tie breaker. A listener is the server. A side
 // that sends an INIT takes either role, as its peer may do the same at that moment. So of two sides
 // the one that has begun is the client.
-func newKeyOffer(rand io.Reader, takesEither bool) (o keyOffer, err error) {
+func newKeyOffer(rand io.Reader, takesEither, restartable bool) (o keyOffer, err error) {
 	var tie [4]byte
 	if _, err = io.ReadFull(rand, tie[:]); err != nil {
 		return o, err
 	}
 	b := wire.AppendKeyManagement(o.octets[:0], wire.KeyManagement{TieBreaker: binary.BigEndian.Uint32(tie[:]),
-		Server: true, Client: takesEither, Methods: []byte{keymgmt.Method}})
+		Restart: restartable, Server: true, Client: takesEither, Methods: []byte{keymgmt.Method}})
 	o.length = uint8(copy(o.octets[:], b[:ownKeyOfferLen]))
 	return o, nil
 }
@@ -93,7 +93,7 @@ func (c *Config) newListenerOffer(env *Env) (o keyOffer, err error) {
 	if !c.Protected {
 		return o, nil
 	}
-	return newKeyOffer(env.Rand, false)
+	return newKeyOffer(env.Rand, false, c.Restartable)
 }
 
 // offerToPeer returns what an INIT for this association is answered with. Until it is established

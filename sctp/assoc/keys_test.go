@@ -29,6 +29,8 @@ type fakeTLS struct {
 	hellos  byte
 	flight  int // octets of the server's
 	log     []string
+	keeper  *keeper // of restart keys; nil: none
+	used    []seal.Material
 }
 
 // attachTLS gives a host such a TLS.
@@ -37,6 +39,9 @@ func attachTLS(h *sctptest.Host) *fakeTLS {
 	h.OnAdopt = func(a *assoc.Assoc) {
 		a.SetUpper(h.Placer, h.Source)
 		a.SetKeySessions(&fakeSessions{f, a, map[uint64]*fakeSession{}})
+		if f.keeper != nil {
+			a.SetRestartKeeper(assocKeeper{f, a})
+		}
 	}
 	h.Work = func(now rawio.Time) bool {
 		list := f.todo
@@ -109,7 +114,7 @@ func (k *fakeSessions) FeedSession(id uint64, records []byte) {
 	case s.isClient && s.flight == 0:
 		s.flight = len(records)
 		k.later(func(now rawio.Time) {
-			k.a.KeySessionDone(now, id, assoc.KeyOutcome{Secrets: s.secrets(), Output: tlsRecord(23, 1, s.number)})
+			k.a.KeySessionDone(now, id, assoc.KeyOutcome{Secrets: k.f.secrets(s), Output: tlsRecord(23, 1, s.number)})
 		})
 	case !s.isClient && s.flight == 0:
 		s.flight = len(records)
@@ -118,21 +123,22 @@ func (k *fakeSessions) FeedSession(id uint64, records []byte) {
 				k.a.KeySessionFailed(now, id, k.f.refuses, tlsRecord(21, 2, 42))
 				return
 			}
-			k.a.KeySessionDone(now, id, assoc.KeyOutcome{Secrets: s.secrets(), Unread: s.fed - 8 - 7})
+			k.a.KeySessionDone(now, id, assoc.KeyOutcome{Secrets: k.f.secrets(s), Unread: s.fed - 8 - 7})
 		})
 	}
 }
 
 // secrets are those of a session: both ends have the same if both saw the same parameters.
-func (s *fakeSession) secrets() *keymgmt.Secrets {
+func (f *fakeTLS) secrets(s *fakeSession) *keymgmt.Secrets {
 	export := func(label string, context []byte, n int) ([]byte, error) {
 		sum := sha256.Sum256(append(append([]byte(label), context...), s.number))
 		return sum[:n], nil
 	}
-	x, err := keymgmt.Export(export, seal.AES128GCM, s.params, false)
+	x, err := keymgmt.Export(export, seal.AES128GCM, s.params, s.params.HasRestart())
 	if err != nil {
 		panic(err)
 	}
+	f.used = append(append(f.used, x.Primary[:]...), x.Restart[:]...)
 	return x
 }
 

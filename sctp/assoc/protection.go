@@ -22,6 +22,7 @@ type protection struct {
 	local, peer  keyOffer
 	isClient     bool
 	isEnforced   bool // only sealed packets count
+	isUp         bool // and the program has heard that the association is there
 	isOpen       bool // the chunks that are being handled were sealed
 	wasToLeaving bool // and came to an own address that is being deleted
 
@@ -34,7 +35,8 @@ type protection struct {
 	deadlineAt rawio.Time
 	nextSealAt rawio.Time // packets are not to go earlier, as the key is nearly used up
 	scratch    []byte     // for records that may have to be opened twice
-	remains    *Remains   // of the association, which has ended
+	restart    restartState
+	remains    *Remains // of the association, which has ended
 }
 
 // KeyParams are both sides' parameters, which the keys depend on. KeyOutcome is what a handshake has
@@ -84,7 +86,7 @@ func (a *Assoc) protection() *protection {
 // awaitsKeys reports whether the program has to wait for the first keys.
 func (a *Assoc) awaitsKeys() bool {
 	s := a.protection()
-	return s != nil && !s.isEnforced
+	return s != nil && !s.isUp
 }
 
 // sealer returns what seals packets, nil while they go in the clear.
@@ -105,15 +107,22 @@ func newProtection(local keyOffer) *protection {
 	return &protection{local: local, deadlineAt: rawio.Never, nextSealAt: rawio.Never}
 }
 
-// startKeys begins key management, when the association is established or has restarted before it
-// had keys.
+// startKeys begins key management, when the association is established or has restarted. Restart keys
+// that seal already go on.
 func (a *Assoc) startKeys(now rawio.Time) {
 	s := a.protection()
-	s.keys = seal.NewKeyring(seal.Limits{}, seal.MaxReplayWindow)
+	cfg := keymgmt.Config{IsClient: s.isClient, RestartEpoch: s.sealingRestartEpoch(), FailureTime: a.cfg.failureTime()}
+	if cfg.RestartEpoch == 0 {
+		s.keys = newKeyring()
+	}
+	s.restart.awaitsPeer = cfg.RestartEpoch != 0 && !s.isUp
+	cfg.AwaitsPeer = s.restart.awaitsPeer
 	s.messages, s.acked, s.deadlineAt = keyMessages{}, 0, now
 	a.rareState.asconf = nil
-	s.manager = keymgmt.New(now, keymgmt.Config{IsClient: s.isClient, FailureTime: a.cfg.failureTime()}, s.keys)
+	s.manager = keymgmt.New(now, cfg, s.keys)
 }
+
+func newKeyring() *seal.Keyring { return seal.NewKeyring(seal.Limits{}, seal.MaxReplayWindow) }
 
 // failureTime is how long the peer may be silent before the association fails.
 func (c *Config) failureTime() (d time.Duration) {
@@ -135,7 +144,7 @@ func (s *protection) params() KeyParams {
 // advanceKeys hands messages to key management, and does what that asks for.
 func (a *Assoc) advanceKeys(now rawio.Time) {
 	s := a.protection()
-	if s.keys == nil || a.state == Closed {
+	if s.manager == nil || a.state == Closed {
 		return
 	}
 	for !s.messages.isEmpty() {
@@ -153,6 +162,10 @@ func (a *Assoc) advanceKeys(now rawio.Time) {
 	s.manager.SetBlocked(now, !a.IsIdle() && a.sender().Rwnd() == 0)
 	s.manager.HandleTimeout(now)
 	a.doKeyActions(now, s)
+	if s.restart.awaitsPeer && s.manager.Epoch() >= seal.FirstEpoch && a.state != Closed {
+		s.restart.awaitsPeer = false
+		a.announce(now, s)
+	}
 	s.deadlineAt = s.manager.Deadline(now)
 }
 
@@ -175,6 +188,8 @@ func (a *Assoc) doKeyActions(now rawio.Time, s *protection) {
 			s.closeSession(id)
 		case keymgmt.Protect:
 			a.protect(now, s)
+		case keymgmt.StoreRestart:
+			s.restart.store(act.Restart)
 		case keymgmt.Abort:
 			a.queueAbort(refusal{code: wire.CauseUserAbort, info: []byte("no keys: key management has failed")})
 			a.endAssoc(onEnd, act.Failure)
@@ -191,8 +206,19 @@ func (a *Assoc) protect(now rawio.Time, s *protection) {
 		return
 	}
 	a.ackFlight(now)
+	if !s.restart.awaitsPeer {
+		a.announce(now, s)
+	}
+}
+
+// announce tells the program that the association is there, or is there anew.
+func (a *Assoc) announce(now rawio.Time, s *protection) {
+	kind := EventRestart
+	if !s.isUp {
+		s.isUp, kind = true, EventUp
+	}
 	a.connectUpper(a.sender())
-	a.pushSetupEvents(now, EventUp)
+	a.pushSetupEvents(now, kind)
 }
 
 // ackFlight counts what was sent in the clear as acknowledged. The client's Finished proves that the
@@ -251,7 +277,7 @@ func (s *protection) closeSession(id uint64) {
 // sessionOwner returns what a session belongs to, nil if that is over.
 func (a *Assoc) sessionOwner(id uint64) *protection {
 	s := a.protection()
-	if s == nil || s.keys == nil || a.state == Closed || id>>32 != a.life.incarnation {
+	if s == nil || s.manager == nil || a.state == Closed || id>>32 != a.life.incarnation {
 		return nil
 	}
 	return s
@@ -259,7 +285,7 @@ func (a *Assoc) sessionOwner(id uint64) *protection {
 
 // Rekey asks for new keys, as soon as the last ones have drained. It does nothing without protection.
 func (a *Assoc) Rekey(now rawio.Time) {
-	if s := a.protection(); s != nil && s.keys != nil {
+	if s := a.protection(); s != nil && s.manager != nil {
 		s.manager.Rekey()
 		a.advanceKeys(now)
 	}
@@ -268,7 +294,7 @@ func (a *Assoc) Rekey(now rawio.Time) {
 // closeKeys ends the session that is under way, with the association or before a restart.
 func (a *Assoc) closeKeys() {
 	s := a.protection()
-	if s == nil || s.keys == nil {
+	if s == nil || s.manager == nil {
 		return
 	}
 	s.manager.Close()
@@ -281,7 +307,7 @@ func (a *Assoc) closeKeys() {
 
 // keyFailure returns what key management is about to end the association for, nil for nothing.
 func (a *Assoc) keyFailure() *KeyFailure {
-	if s := a.protection(); s != nil && s.keys != nil {
+	if s := a.protection(); s != nil && s.manager != nil {
 		return s.manager.Failure()
 	}
 	return nil
@@ -289,7 +315,7 @@ func (a *Assoc) keyFailure() *KeyFailure {
 
 func (a *Assoc) keysExpireAt() rawio.Time {
 	s := a.protection()
-	if s == nil || s.keys == nil || a.state == Closed {
+	if s == nil || s.manager == nil || a.state == Closed {
 		return rawio.Never
 	}
 	return min(s.deadlineAt, s.nextSealAt)
@@ -298,7 +324,7 @@ func (a *Assoc) keysExpireAt() rawio.Time {
 // pollProtected is PollTransmit under protection. When a key is nearly used up, packets go at a rate
 // that it lasts for until there is another.
 func (a *Assoc) pollProtected(now rawio.Time, s *protection, out *TxBatch) (more bool) {
-	if s.keys == nil {
+	if s.manager == nil {
 		return a.pollTransmit(now, out)
 	}
 	a.advanceKeys(now)
@@ -317,7 +343,7 @@ func (a *Assoc) pollProtected(now rawio.Time, s *protection, out *TxBatch) (more
 // keyStats is a snapshot.
 func (a *Assoc) keyStats() (k KeyStats) {
 	s := a.protection()
-	if s == nil || s.keys == nil {
+	if s == nil || s.manager == nil {
 		return k
 	}
 	records, sessions := s.keys.Stats(), s.manager.Stats()
@@ -339,5 +365,5 @@ func (s *protection) heldOctets() int {
 		return 0
 	}
 	const ofKeys = 2 << 10 // a Manager and the ciphers of an epoch
-	return int(unsafe.Sizeof(*s)) + ofKeys + cap(s.scratch) + s.messages.octets
+	return int(unsafe.Sizeof(*s)) + ofKeys + cap(s.scratch) + s.messages.octets + s.restart.heldOctets()
 }

@@ -30,7 +30,7 @@ type Remains struct {
 // leaveRemains keeps the keys, if the peer may not have heard of the end.
 func (a *Assoc) leaveRemains(by trigger, err error) {
 	s := a.protection()
-	if s == nil || !s.isEnforced {
+	if s == nil || !s.isEnforced || s.manager == nil {
 		return
 	}
 	var abort *AbortError

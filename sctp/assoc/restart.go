@@ -48,7 +48,7 @@ func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.changeState(onRestart, nil)
 	a.startHeartbeats(now)
-	if a.protection() != nil { // the peer has restarted before there were keys
+	if a.protection() != nil { // the peer has restarted before there were keys, or by its restart keys
 		a.startKeys(now)
 		return
 	}

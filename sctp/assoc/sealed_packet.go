@@ -24,6 +24,8 @@ func (a *Assoc) handleByProtection(now rawio.Time, s *protection, p *rawio.Packe
 			break
 		}
 		a.handleSealed(now, s, p, first)
+	case s.isEnforced && a.isRestartRefused(s, pkt):
+		a.restartAnew(s)
 	case s.isEnforced && !isLoneInit(pkt), !s.isEnforced && !isBasic(pkt):
 		a.rareCounters().Unprotected++
 	default:
@@ -40,6 +42,9 @@ func (a *Assoc) handleSealed(now rawio.Time, s *protection, p *rawio.Packet, c w
 	case err != nil || s.keys == nil:
 		a.rareCounters().NotOpened++
 		return
+	case d.Restart() && !s.usesRestartKeys(): // it is the peer that uses them, with a tag of its own
+		a.handleSealedRestart(now, s, p, d)
+		return
 	case wire.Packet(p.Data).VTag() != a.id.localTag:
 		a.rareCounters().WrongTag++
 		return
@@ -48,12 +53,8 @@ func (a *Assoc) handleSealed(now rawio.Time, s *protection, p *rawio.Packet, c w
 		a.rareCounters().ForeignSource++
 		return
 	}
-	if n := len(c); cap(s.scratch) < n {
-		s.scratch = make([]byte, n)
-	}
-	content, _, err := s.keys.Open(now, d, s.scratch[:cap(s.scratch)])
-	if err != nil || len(content) == 0 {
-		a.rareCounters().NotOpened++
+	content, _, ok := a.openSealed(now, s, d)
+	if !ok {
 		return
 	}
 	whole := p.Data
@@ -66,6 +67,19 @@ func (a *Assoc) handleSealed(now rawio.Time, s *protection, p *rawio.Packet, c w
 	a.handlePacket(now, p)
 	s.isOpen, s.wasToLeaving = false, false
 	p.Data, p.Local = whole, to
+}
+
+// openSealed opens a DTLS chunk, or counts it.
+func (a *Assoc) openSealed(now rawio.Time, s *protection, d wire.DTLS) (content []byte, epoch uint64, ok bool) {
+	if n := len(d); cap(s.scratch) < n {
+		s.scratch = make([]byte, n)
+	}
+	content, epoch, err := s.keys.Open(now, d, s.scratch[:cap(s.scratch)])
+	if err != nil || len(content) == 0 {
+		a.rareCounters().NotOpened++
+		return nil, 0, false
+	}
+	return content, epoch, true
 }
 
 // openedPacket returns the packet that a packet with a DTLS chunk stands for. Its content lies in the

@@ -9,7 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/sctp/internal/seal"
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -60,7 +60,7 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 		timerAsconf: func(a *Assoc, p *path) { a.ensureAsconf().own.t4ExpiresAt = at },
 		timerKeys: func(a *Assoc, p *path) {
 			s := newProtection(keyOffer{})
-			s.keys, s.deadlineAt = seal.NewKeyring(seal.Limits{}, 0), at
+			s.manager, s.deadlineAt = keymgmt.New(0, keymgmt.Config{}, newKeyring()), at
 			a.ensureRareState().protection = s
 		},
 	}

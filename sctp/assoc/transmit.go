@@ -80,7 +80,7 @@ func (a *Assoc) hasNoDataPending(now rawio.Time) bool {
 
 // buildPacket builds one packet: control chunks, then SACK, then DATA (section 6.10).
 func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
-	if s := a.setup(); s != nil && s.sendDue {
+	if s := a.setup(); s != nil && s.sendDue && !a.awaitsRestartKeys() {
 		a.transmitSetup(now, out)
 		return true
 	}

@@ -167,8 +167,12 @@ func TestKeysAfterARestart(t *testing.T) {
 		l.wait(10*time.Second - 1)
 		check.That(t, opens(t, peer, l.keys), "the restart keys are gone before they have drained")
 		l.wait(1)
-		a := l.expect(StoreRestart)[0]
-		check.That(t, a.Epoch == 3 && a.IsClient == isClient && a.Secrets.HasRestart, "%+v", a)
+		stored, s := l.expect(StoreRestart)[0].Restart, secretsOf(3, true)
+		send, receive := s.Restart[ByServer], s.Restart[ByClient]
+		if isClient {
+			send, receive = receive, send
+		}
+		check.That(t, *stored == RestartKeys{3, send, receive}, "%+v", stored)
 		check.That(t, !opens(t, peer, l.keys), "the restart keys are there after they have drained")
 		check.OK(t, l.keys.UseRestart(l.now, 3))
 	}

@@ -135,9 +135,9 @@ func establishedClient(t testing.TB) *lab {
 	l.m.SessionWrote(l.now, id, hello(1))
 	l.expect(SendMessage)
 	l.m.SessionDone(l.now, id, Outcome{Secrets: secretsOf(3, true), Output: finished(1)})
-	l.expect(StoreRestart, SendMessage)
+	l.expect(SendMessage)
 	l.tellEstablished(3)
-	l.expect(Protect, CloseSession)
+	l.expect(Protect, StoreRestart, CloseSession)
 	l.wait(time.Second)
 	return l
 }
@@ -149,7 +149,7 @@ func establishedServer(t testing.TB) *lab {
 	l.tell(3, hello(1))
 	l.expect(FeedSession)
 	l.m.SessionDone(l.now, id, Outcome{Secrets: secretsOf(3, true)})
-	l.expect(StoreRestart, Protect, SendMessage, CloseSession)
+	l.expect(Protect, StoreRestart, SendMessage, CloseSession)
 	l.m.MessagesAcked(l.now, 1)
 	l.wait(time.Second)
 	return l

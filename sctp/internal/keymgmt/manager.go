@@ -13,6 +13,8 @@ type Config struct {
 	// RestartEpoch is that of the restart keys in use, of an association that has restarted; 0 for
 	// one that is new.
 	RestartEpoch uint64
+	// AwaitsPeer says that it is this side which has restarted: it does not know yet who the peer is.
+	AwaitsPeer bool
 	// HandshakeTimeout is how long a handshake may take, while the peer takes messages. 0: 30 s.
 	HandshakeTimeout time.Duration
 	// FailureTime is how long a message may be on its way before the association fails.
@@ -71,7 +73,8 @@ type session struct {
 	asksRetry   bool // the server waits for another one
 	wasAnswered bool // the client has had an answer
 	secrets     *Secrets
-	isInstalled bool // the client has installed what it opens with, and waits for Protection Established
+	restart     *RestartKeys // of secrets, once they are installed
+	isInstalled bool         // the client has installed what it opens with, and waits for Protection Established
 	expiresAt   rawio.Time
 	deadlineAt  rawio.Time
 	left        time.Duration // of the deadline, while the peer takes no messages
@@ -90,7 +93,7 @@ const (
 	FeedSession                    // Data to it
 	CloseSession                   // it ends, and may still write
 	Protect                        // only packets in DTLS chunks are taken from now on; the upper layer may begin
-	StoreRestart                   // the restart keys in Secrets are to be stored
+	StoreRestart                   // the keys in Restart are to be stored, in place of those before
 	Abort                          // the association, for Failure
 )
 
@@ -101,7 +104,7 @@ type Action struct {
 	Epoch    uint64
 	IsClient bool
 	Data     []byte
-	Secrets  *Secrets
+	Restart  *RestartKeys
 	Failure  *Failure
 }
 
@@ -118,7 +121,7 @@ func New(now rawio.Time, cfg Config, keys *seal.Keyring) *Manager {
 	}
 	if cfg.IsClient {
 		m.startSession(now, true)
-	} else if !m.protected {
+	} else if m.needsHandshake() {
 		m.startSession(now, false) // so that the peer has to begin in time
 	}
 	return m
@@ -140,6 +143,9 @@ func (m *Manager) do(a Action) { m.actions = append(m.actions, a) }
 
 // Epoch returns the epoch of the primary keys in use, FirstEpoch-1 for none.
 func (m *Manager) Epoch() uint64 { return m.epoch }
+
+// RestartEpoch returns the epoch of the restart keys that are in use or drain, 0 for none.
+func (m *Manager) RestartEpoch() uint64 { return m.cfg.RestartEpoch }
 
 // IsProtected reports whether only packets in DTLS chunks are taken.
 func (m *Manager) IsProtected() bool { return m.protected }
@@ -237,6 +243,7 @@ func (m *Manager) handleControl(now rawio.Time, msg message) {
 	}
 	m.establish(now)
 	m.confirmDrain(now)
+	m.storeRestart()
 	m.endSession(now)
 }
 

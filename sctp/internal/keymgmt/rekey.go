@@ -80,9 +80,12 @@ func (m *Manager) endDrain(now rawio.Time) bool {
 	}
 	m.cfg.RestartEpoch = 0
 	if d.restart.HasRestart {
-		if err := m.addRestart(now, m.epoch, d.isClient, d.restart); err != nil {
+		r := d.restart.restartKeys(m.epoch, d.isClient)
+		if err := m.keys.InstallRestart(now, r.Epoch, &r.Send, &r.Receive); err != nil {
 			m.fail(now, &Failure{KeyingFailed, err}, nil)
+			return false
 		}
+		m.do(Action{Kind: StoreRestart, Restart: r})
 	}
 	return m.failure == nil
 }

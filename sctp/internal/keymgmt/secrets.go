@@ -1,6 +1,9 @@
 package keymgmt
 
-import "github.com/rddp-go/rddp/sctp/internal/seal"
+import (
+	"github.com/rddp-go/rddp/sctp/internal/seal"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
 
 // ExporterLabel is the only label (section 5.3).
 const ExporterLabel = "EXPORTER_TLS_FOR_DTLS_IN_SCTP"
@@ -27,6 +30,16 @@ const (
 // Params are the DTLS Key Management Parameters of both sides, as they were on the wire: with their
 // header, without padding. They are those of the negotiated roles, and stay so in each session.
 type Params struct{ Client, Server []byte }
+
+// HasRestart reports whether both sides take protected restarts, as their R bits say.
+func (p Params) HasRestart() bool {
+	client, err := wire.Param(p.Client).KeyManagement()
+	if err != nil {
+		return false
+	}
+	server, err := wire.Param(p.Server).KeyManagement()
+	return err == nil && client.Restart && server.Restart
+}
 
 // Secrets is the key material of one TLS session, by Direction.
 type Secrets struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/seal"
 )
 
 // Errors of sessions that TLS does not find.
@@ -104,6 +105,7 @@ func (m *Manager) finishAsServer(now rawio.Time) error {
 		return err
 	}
 	m.establish(now)
+	m.storeRestart() // the client had them before it sent its Finished
 	m.sendMessage(establishedMessage(s.epoch))
 	m.drain.message = m.sent
 	m.endSession(now)
@@ -117,19 +119,16 @@ func (m *Manager) installRestart(now rawio.Time) error {
 	if !s.secrets.HasRestart || m.cfg.RestartEpoch != 0 {
 		return nil
 	}
-	return m.addRestart(now, s.epoch, s.isClient, s.secrets)
+	s.restart = s.secrets.restartKeys(s.epoch, s.isClient)
+	return m.keys.InstallRestart(now, s.epoch, &s.restart.Send, &s.restart.Receive)
 }
 
-func (m *Manager) addRestart(now rawio.Time, epoch uint64, isClient bool, secrets *Secrets) error {
-	send, receive := ByServer, ByClient
-	if isClient {
-		send, receive = receive, send
+// storeRestart has the restart keys of the session stored, now that the peer has them too. What was
+// stored before stays of use until then.
+func (m *Manager) storeRestart() {
+	if k := m.session.restart; k != nil {
+		m.do(Action{Kind: StoreRestart, Restart: k})
 	}
-	if err := m.keys.InstallRestart(now, epoch, &secrets.Restart[send], &secrets.Restart[receive]); err != nil {
-		return err
-	}
-	m.do(Action{Kind: StoreRestart, Epoch: epoch, IsClient: isClient, Secrets: secrets})
-	return nil
 }
 
 // establish makes the keys of the session those in use.
@@ -157,9 +156,14 @@ func (m *Manager) SessionFailed(now rawio.Time, id uint64, err error, alert []by
 	}
 }
 
+// needsHandshake reports whether the association is nothing without the handshake under way.
+func (m *Manager) needsHandshake() bool {
+	return !m.protected || m.cfg.AwaitsPeer && m.epoch < seal.FirstEpoch
+}
+
 // sessionFailed ends the association, or leaves it with the keys in use.
 func (m *Manager) sessionFailed(now rawio.Time, err error, alert []byte) {
-	if !m.protected {
+	if m.needsHandshake() {
 		m.fail(now, &Failure{HandshakeFailed, err}, alert)
 		return
 	}

@@ -54,7 +54,7 @@ func (m *Manager) HandleTimeout(now rawio.Time) {
 
 // sessionTimeout gives a handshake up, and tells the peer.
 func (m *Manager) sessionTimeout(now rawio.Time) {
-	if !m.protected {
+	if m.needsHandshake() {
 		m.fail(now, &Failure{Why: HandshakeTimeout}, nil)
 		return
 	}

@@ -35,7 +35,8 @@ type restartKeys struct {
 	epoch         uint64
 	send, receive Material // send without a Suite: it was used
 	installedAt   rawio.Time
-	opener        *Opener // nil until the peer uses it
+	opener        *Opener // nil until somebody uses it
+	failed        uint64  // attempts of those before it
 }
 
 // Stats counts what a Keyring has done.
@@ -250,7 +251,9 @@ func (k *Keyring) openerFor(isRestart bool, bits byte) (*Opener, error) {
 // makeReady makes the key to open with, once.
 func (r *restartKeys) makeReady(window int) (o *Opener, err error) {
 	if r.opener == nil {
-		r.opener, err = NewOpener(r.installedAt, &r.receive, r.epoch, window)
+		if r.opener, err = NewOpener(r.installedAt, &r.receive, r.epoch, window); err == nil {
+			r.opener.failed = r.failed
+		}
 	}
 	return r.opener, err
 }
@@ -274,14 +277,18 @@ func (k *Keyring) Bequeath(left uint64) (*Keyring, error) {
 	return heir, nil
 }
 
-// Compact gives memory back while the association is idle: see Opener.Compact.
+// Compact gives memory back while the association is idle: see Opener.Compact. A restart key that only
+// forgers have used is as it came again.
 func (k *Keyring) Compact() {
 	for _, o := range k.primary {
 		o.Compact()
 	}
 	for _, r := range k.restart {
-		if r.opener != nil {
-			r.opener.Compact()
+		switch o := r.opener; {
+		case o != nil && o.opened == 0 && r.send.Suite != 0:
+			r.failed, r.opener = o.failed, nil
+		case o != nil:
+			o.Compact()
 		}
 	}
 }

@@ -336,3 +336,24 @@ func TestBequeathRestartKeys(t *testing.T) {
 	check.Equal(t, "a rekey that is due", r.a.RekeyDue(now), RekeyNotDue)
 	check.That(t, heir.Sealer().IsRestart(), "it seals with other keys")
 }
+
+// A restart key that only forgers have used costs no memory while the association is idle, and its
+// failed attempts go on counting.
+func TestCompactForgetsWhatForgersUsed(t *testing.T) {
+	r := newRing(t, AES128GCM)
+	must.OK(t, r.b.InstallRestart(now, 3, testMaterial(AES128GCM, 90), testMaterial(AES128GCM, 91)))
+	peer := NewKeyring(Limits{}, 0)
+	must.OK(t, peer.InstallRestart(now, 3, testMaterial(AES128GCM, 91), testMaterial(AES128GCM, 90)))
+	must.OK(t, peer.UseRestart(now, 3))
+	forged := sealed(t, peer)
+	forged[len(forged)-8]++
+	for i := range 3 {
+		check.Equal(t, "a forged record opens with", opens(t, r.b, forged), 0)
+		check.Equal(t, "failed attempts", r.b.restart[0].opener.Failed(), uint64(i+1))
+		r.b.Compact()
+		check.That(t, r.b.restart[0].opener == nil, "the key is still ready")
+	}
+	check.Equal(t, "a record opens with", opens(t, r.b, sealed(t, peer)), 3)
+	r.b.Compact()
+	check.That(t, r.b.restart[0].opener != nil, "the numbers that were opened are forgotten")
+}

@@ -104,12 +104,6 @@ func TestOpenSSL(t *testing.T) {
 				p := startOpenSSL(t, theirs, suite, a)
 				w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 				h := w.hosts[1-i]
-				var secrets *keymgmt.Secrets
-				w.onAction = func(_ *host, act keymgmt.Action) {
-					if act.Kind == keymgmt.StoreRestart {
-						secrets = act.Secrets
-					}
-				}
 				var keys string
 				for kind := byte(0); kind != 'R'; {
 					for h.work() {
@@ -136,7 +130,7 @@ func TestOpenSSL(t *testing.T) {
 				}
 				check.Equal(t, "suite", h.state.CipherSuite, uint16(suite))
 				check.Equal(t, "version", h.state.Version, tls.VersionTLS13)
-				check.Equal(t, "keys", keys, materials(secrets))
+				check.Equal(t, "keys", keys, materials(h.secrets))
 				p.put('R', must.Get(h.keys.Append(nil, []byte("to OpenSSL")))(t))
 				_, b := p.get()
 				check.Equal(t, "content", string(b), "to OpenSSL\x17")

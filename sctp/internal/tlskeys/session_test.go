@@ -14,6 +14,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/internal/seal"
 )
@@ -61,12 +62,16 @@ func TestFinishedWaitsForTheKeys(t *testing.T) {
 	a := certs.New(t)
 	w := newWorld(t, a.Dialer(t, "client.test"), a.Listener(t))
 	var order []string // of the client
+	hasKeys := false
 	w.onAction = func(h *host, act keymgmt.Action) {
-		switch {
-		case h == w.hosts[0] && act.Kind == keymgmt.SendMessage:
+		if h != w.hosts[0] {
+			return
+		}
+		if !hasKeys && h.keys.RekeyDueAt() != rawio.Never {
+			hasKeys, order = true, append(order, "keys")
+		}
+		if act.Kind == keymgmt.SendMessage {
 			order = append(order, "message")
-		case h == w.hosts[0] && act.Kind == keymgmt.StoreRestart:
-			order = append(order, "keys")
 		}
 	}
 	w.run()

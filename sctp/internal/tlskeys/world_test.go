@@ -28,6 +28,7 @@ type host struct {
 	sessions map[uint64]*Session
 	first    *x509.Certificate
 	state    tls.ConnectionState
+	secrets  *keymgmt.Secrets // of the last session
 	failure  *keymgmt.Failure
 	sent     [][]byte // messages that the peer has not read
 	all      [][]byte // every message
@@ -71,7 +72,7 @@ func (h *host) Wrote(id uint64, records []byte) {
 
 func (h *host) Done(id uint64, r Result) {
 	h.note(func() {
-		h.state = r.State
+		h.state, h.secrets = r.State, r.Secrets
 		if h.first == nil {
 			h.first = r.State.PeerCertificates[0]
 		}
