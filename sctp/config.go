@@ -221,6 +221,12 @@ type Config struct {
 	// docs/security.md. Default nil: packets go in the clear.
 	TLS *tls.Config
 
+	// RestartStore keeps keys by which associations with TLS are restarted after a crash of either side.
+	// Both sides need one. A program that was restarted calls Dial from the same address and LocalPort
+	// to the same peer, whose program hears EventRestart. See NewFileRestartStore. Default nil: what
+	// restarts is dropped in silence, until the peer has given the association up.
+	RestartStore RestartStore
+
 	// These fields say which peer it is, and what is kept for the program.
 
 	// EncapPort is the peer's UDP port when the link encapsulates in UDP (RFC 6951). Links without
@@ -279,7 +285,7 @@ var numOptions = reflect.TypeFor[assoc.Config]().NumField() - 2
 func (c *Config) assocConfig() *assoc.Config {
 	a := new(assoc.Config)
 	copyOptions(a, c)
-	a.Protected = c.TLS != nil
+	a.Protected, a.Restartable = c.TLS != nil, c.RestartStore != nil
 	return a
 }
 

@@ -109,6 +109,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.end.err = ev.Err
 		c.end.ended, c.end.failed, c.memory.trimAt = true, true, rawio.Never
 		c.afterUnlock.tasks |= taskForgetConn
+		c.forgetRestart()
 		c.wakeAll()
 	case assoc.EventSendFailed:
 		if c.upper.protocol == nil {

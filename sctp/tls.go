@@ -32,6 +32,9 @@ const maxKeySessions = 4096
 // that it calls, which has to be in the certificate; a listener names none.
 func (c *Config) withIdentity(host string) (*Config, error) {
 	if c.TLS == nil {
+		if c.RestartStore != nil {
+			return nil, &ConfigError{Field: "RestartStore", Range: "nil without TLS"}
+		}
 		return c, nil
 	}
 	own := *c
@@ -64,6 +67,7 @@ type keyShell struct {
 	sessions map[uint64]*tlskeys.Session
 	first    *x509.Certificate // of the peer, in the first session
 	state    tls.ConnectionState
+	keeper   *restartKeeper // nil: no restart
 }
 
 // newKeyShell has an association run its TLS sessions, if it is to have any.
@@ -71,14 +75,16 @@ func (c *Conn) newKeyShell(cfg *Config) {
 	if cfg.identity == nil {
 		return
 	}
-	c.core.SetKeySessions(&keyShell{c: c, cfg: tlskeys.Config{Identity: cfg.identity, Pool: c.t.keyPool},
-		sessions: make(map[uint64]*tlskeys.Session)})
+	k := &keyShell{c: c, cfg: tlskeys.Config{Identity: cfg.identity, Pool: c.t.keyPool},
+		sessions: make(map[uint64]*tlskeys.Session)}
+	c.core.SetKeySessions(k)
+	k.keepRestartKeys(cfg.RestartStore)
 }
 
 // StartSession starts a goroutine for a session.
 func (k *keyShell) StartSession(id uint64, isClient bool, p assoc.KeyParams) error {
 	cfg := k.cfg
-	cfg.Params = p
+	cfg.Params, cfg.WithRestart = p, p.HasRestart()
 	s, err := tlskeys.Start(id, isClient, k.first, &cfg, k)
 	if err == nil {
 		k.sessions[id] = s
@@ -90,6 +96,13 @@ func (k *keyShell) StartSession(id uint64, isClient bool, p assoc.KeyParams) err
 func (k *keyShell) FeedSession(id uint64, records []byte) {
 	if s := k.sessions[id]; s != nil {
 		s.Feed(records)
+	}
+}
+
+// forgetRestart forgets what is stored of an association that has ended. Owner only.
+func (c *Conn) forgetRestart() {
+	if k, ok := c.core.KeySessions().(*keyShell); ok && k.keeper != nil {
+		k.keeper.drop()
 	}
 }
 

@@ -70,6 +70,7 @@ type Transport struct {
 	streamRequests sync.Map // *streamRequests by *Conn, of those whose calls wait for one
 
 	keyPool     *tlskeys.Pool // of TLS handshakes
+	restartJobs restartJobs   // of Config.RestartStore
 	closeGrace  grace.Period  // of Conn.Close
 	longestHold longestHold   // see LongestHold
 	stats       transportCounters
@@ -575,6 +576,10 @@ func (t *Transport) Close() error {
 	case <-patience.C: // WriteBatch blocks: it returns when the link is closed
 	}
 	patience.Stop()
+	select {
+	case <-t.restartJobs.idle():
+	case <-time.After(abortTimeout):
+	}
 	t.timers.close()
 	t.memory.reclaimer.timer.Stop()
 	err := t.link.Close()

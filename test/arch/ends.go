@@ -10,6 +10,7 @@ var ends = []struct {
 }{
 	{"sctp/assoc", `\.endAssoc\(\w+, (&?[\w.]+)`, map[string]string{
 		"endForSuccessor: ErrSucceeded":   "[ErrSucceeded]",
+		"endForRestart: ErrSucceeded":     "[ErrSucceeded]",
 		"requireAllReceived: &AbortError": "[AbortError] with any other cause",
 		"Fail: err":                       "What [Assoc.Fail] was given",
 		"abortWithCause: &AbortError":     "[AbortError] with cause 12", "endIfInconsistent: err": "[InternalError]",
