@@ -106,10 +106,10 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		}
 	case assoc.EventDown:
 		c.assocLock.slice.ensureBegun(now) // an Upper ends all that it has
+		c.forgetRestart()
 		c.end.err = ev.Err
 		c.end.ended, c.end.failed, c.memory.trimAt = true, true, rawio.Never
 		c.afterUnlock.tasks |= taskForgetConn
-		c.forgetRestart()
 		c.wakeAll()
 	case assoc.EventSendFailed:
 		if c.upper.protocol == nil {

@@ -16,8 +16,6 @@ import (
 )
 
 func TestFileRestartStore(t *testing.T) {
-	// req dtlskeys-6.3.1-2
-	// req dtlschunk-10.4-1
 	dir := filepath.Join(t.TempDir(), "keys")
 	s := must.Get(NewFileRestartStore(dir))(t)
 	must.OK(t, s.Put("7-8-192.0.2.1", []byte("first")))
@@ -39,6 +37,7 @@ func TestFileRestartStore(t *testing.T) {
 
 // A folder or a file that is not for this user alone is refused, and says why.
 func TestFileRestartStoreRefusals(t *testing.T) {
+	// req dtlschunk-10.4-1
 	for _, c := range []struct {
 		name  string
 		spoil func(dir, file string) error
@@ -187,6 +186,7 @@ func (d *disk) afterCrash() (list []map[string]string) {
 // record is never found.
 func TestCrashAtEachStepOfTheStore(t *testing.T) {
 	// req dtlschunk-5.4-8
+	// req dtlskeys-6.3.1-2
 	const first, second = "the first record", "the second record"
 	for _, c := range []struct {
 		name string

@@ -227,7 +227,6 @@ func TestRestartAfterRekeys(t *testing.T) {
 // association of the peer goes on as if nothing had been.
 func TestNoSealedRestart(t *testing.T) {
 	// req dtlskeys-6.3.1-1
-	// req dtlskeys-6.3.1-3
 	// req dtlschunk-5.4-14
 	// req dtlschunk-5.4-15
 	for _, c := range []struct {
@@ -273,6 +272,25 @@ func TestNoSealedRestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A host that has the keys, and does not say by its R bit that it takes restarts, restarts nothing.
+func TestRestartWithoutTheRBit(t *testing.T) {
+	// req dtlskeys-6.3.1-3
+	w, client, server, _, b := restartablePair(t)
+	kept := *client.keeper.kept
+	crash(w, 0, client)
+	a := w.Connect(protected)
+	w.Run(100 * time.Millisecond)
+	echo := sctptest.ChunkOf(w.Seen(0, wire.ChunkCookieEcho)[len(w.Seen(0, wire.ChunkCookieEcho))-1].Pkt, wire.ChunkCookieEcho)
+	ring := seal.NewKeyring(seal.Limits{}, 0)
+	must.OK(t, ring.InstallRestart(0, kept.Epoch, &kept.Send, &kept.Receive))
+	must.OK(t, ring.UseRestart(0, kept.Epoch))
+	pkt := sctptest.Packet(sctptest.PortA, sctptest.PortB, a.PeerTag())
+	deliver(w, 1, resum(must.Get(ring.Append(pkt, append(bytes.Clone(echo), wire.Padding(len(echo))...)))(t)))
+	w.Run(time.Second)
+	check.That(t, b.Incarnation() == 1 && server.keeper.taking == 0 && b.Stats().BadCookies == 1, "life %d, %d bad cookies",
+		b.Incarnation(), b.Stats().BadCookies)
 }
 
 // A peer that has no association any more refuses, and another one is set up at once.
