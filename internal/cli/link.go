@@ -313,12 +313,12 @@ func (f *LinkFlags) localAddrs() (list []netip.Addr, err error) {
 
 func (f *LinkFlags) interfaceAddr(name string) (netip.Addr, error) {
 	dev, err := net.InterfaceByName(name)
-	if err != nil {
-		return netip.Addr{}, Usagef("--local %s is not an IP address, and no interface of this host", name)
+	var addrs []net.Addr
+	if err == nil {
+		addrs, err = dev.Addrs()
 	}
-	addrs, err := dev.Addrs()
-	if err != nil {
-		return netip.Addr{}, err
+	if err != nil { // it may have gone in between
+		return netip.Addr{}, Usagef("--local %s is not an IP address, and no interface of this host", name)
 	}
 	var found netip.Addr
 	for _, s := range addrs {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // However long a run is, a few hundred points show all of it alike, the last one included.
@@ -46,11 +48,32 @@ func TestLineOfAPeerIsChecked(t *testing.T) {
 		`{"points":[{"at":1,"rtt":1e300}]}`:                 false,
 		`{"points":[{"at":1,"cwnd":18446744073709551615}]}`: false, `{"points":[{"at":1,"cwnd":-1}]}`: false,
 		`{"points":[` + many + `{"at":2}]}`: false, `{"points":5}`: false,
+		`{"points":[{"at":0}]}`: true, `{"points":[{"at":315360000}]}`: true, `{"points":[{"at":315360000.5}]}`: false, // ten years
+		`{"points":[{"at":1,"rtt":315360000000}]}`: true, `{"points":[{"at":1,"rtt":315360000001}]}`: false,
+		`{"points":[{"at":1,"out":9007199254740992}]}`: true, `{"points":[{"at":1,"out":9007199254740993}]}`: false,
+		`{"points":[{"at":1,"in":9007199254740993}]}`: false, `{"points":[{"at":1,"flight":9007199254740993}]}`: false,
+		`{"points":[{"at":1,"rwnd":9007199254740993}]}`: false, `{"points":[{"at":1,"window":9007199254740993}]}`: false,
+		`{"points":[{"at":1,"queue":9007199254740993}]}`: false, `{"points":[{"at":1,"buffered":9007199254740993}]}`: false,
+		`{"points":[{"at":1,"retransmits":9007199254740993}]}`: false,
 	} {
 		var l Line
 		err := json.Unmarshal([]byte(text), &l)
 		check.That(t, (err == nil) == good, "%.60s: %v", text, err)
 	}
+}
+
+// A point of several associations has their sums, and the longest round trip.
+func TestPointAddsAssociations(t *testing.T) {
+	s := assoc.Stats{Outstanding: 4, PeerWindow: 5, RecvWindow: 6, Queued: 7, Buffered: 8}
+	s.OctetsOut, s.DataOctetsIn, s.Retransmits = 1, 2, 9
+	p := Point{At: 50}
+	p.Add(&s, &assoc.PathStats{Cwnd: 3, SRTT: 1234567 * time.Nanosecond})
+	want := Point{50, 1, 2, 3, 4, 5, 6, 7, 8, 1.235, 9}
+	check.Equal(t, "one association", p, want)
+	p.Add(&s, &assoc.PathStats{Cwnd: -3, SRTT: time.Millisecond})
+	check.Equal(t, "two associations", p, Point{50, 2, 4, 3, 8, 10, 12, 14, 16, 1.235, 18})
+	p.Add(new(assoc.Stats), &assoc.PathStats{SRTT: time.Minute})
+	check.Equal(t, "the longest round trip", p.RTT, 60_000)
 }
 
 // Plots have the rate between points, in the unit that was asked for, and sizes in one that fits.

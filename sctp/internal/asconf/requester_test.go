@@ -88,6 +88,79 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// An answer says of each parameter whether it was performed. The first that was not counts, and
+// what is no answer to a request says nothing.
+func TestAnswersOfSeveralParameters(t *testing.T) {
+	success := func(b []byte) []byte { return wire.AppendSuccessIndication(b, 9) }
+	failure := func(why wire.CauseCode) func(b []byte) []byte {
+		return func(b []byte) []byte {
+			start := len(b)
+			b = wire.AppendErrorIndication(b, 9)
+			if why != 0 {
+				b = wire.AppendCause(b, why, nil)
+			}
+			return wire.CloseParam(b, start)
+		}
+	}
+	other := func(b []byte) []byte { return append(b, 0x80, 0x77, 0, 4) }
+	for _, row := range []struct {
+		name string
+		says []func(b []byte) []byte
+		want error
+	}{
+		{"success is said", []func([]byte) []byte{success}, nil},
+		{"something else is said", []func([]byte) []byte{other}, nil},
+		{"success, and then a refusal", []func([]byte) []byte{success, failure(wire.CauseDeleteLastAddr)}, &asconf.RefusedError{Cause: wire.CauseDeleteLastAddr}},
+		{"something else, and then a refusal", []func([]byte) []byte{other, failure(wire.CauseDeleteLastAddr)}, &asconf.RefusedError{Cause: wire.CauseDeleteLastAddr}},
+		{"a refusal, and then success", []func([]byte) []byte{failure(wire.CauseDeleteLastAddr), success}, &asconf.RefusedError{Cause: wire.CauseDeleteLastAddr}},
+		{"two refusals", []func([]byte) []byte{failure(wire.CauseResourceShortage), failure(wire.CauseUnrecognizedParams)}, &asconf.RefusedError{Cause: wire.CauseResourceShortage}},
+	} {
+		q := asconf.NewRequester(9)
+		must.OK(t, q.Ask(asconf.Request{Op: asconf.Delete, Addr: addr(4)}))
+		r, isSent, ok := q.Current()
+		check.That(t, !ok, "%s: %+v is under way, %v", row.name, r, isSent)
+		q.Begin(lookup)
+		r, isSent, ok = q.Current()
+		check.That(t, ok && !isSent && r == asconf.Request{Op: asconf.Delete, Addr: addr(4)}, "%s: %+v, %v, %v", row.name, r, isSent, ok)
+		q.Chunk()
+		_, isSent, ok = q.Current()
+		check.That(t, ok && isSent, "%s: sent %v, under way %v", row.name, isSent, ok)
+		b := wire.AppendAsconfAck(nil, 9)
+		for _, f := range row.says {
+			b = f(b)
+		}
+		done, refused, fatal := q.HandleAck(must.Get(wire.AsAsconfAck(chunkOf(t, wire.CloseChunk(b, 0))))(t))
+		got, is := refused.(*asconf.RefusedError)
+		want, wanted := row.want.(*asconf.RefusedError)
+		check.That(t, done && fatal == nil && is == wanted && (!is && refused == nil || is && *got == *want), "%s: %v, %v, %v",
+			row.name, done, refused, fatal)
+		_, _, ok = q.Current()
+		check.That(t, !ok && q.Ask(asconf.Request{Op: asconf.Delete, Addr: addr(5)}) == nil, "%s: it goes on", row.name)
+	}
+}
+
+// What waits is counted by its kind, and is abandoned in its order, behind what is under way.
+func TestWhatWaitsIsCounted(t *testing.T) {
+	q := asconf.NewRequester(9)
+	list := []asconf.Request{{Op: asconf.Add, Addr: addr(4)}, {Op: asconf.Delete, Addr: addr(5)}, {Op: asconf.Add, Addr: addr(6)}}
+	for _, r := range list {
+		must.OK(t, q.Ask(r))
+	}
+	waiting := func(what string, add, del, primary int) {
+		t.Helper()
+		check.Equal(t, what, [3]int{q.Waiting(asconf.Add), q.Waiting(asconf.Delete), q.Waiting(asconf.SetPrimary)},
+			[3]int{add, del, primary})
+	}
+	waiting("all", 2, 1, 0)
+	q.Begin(lookup)
+	waiting("but the one under way", 1, 1, 0)
+	var ended []asconf.Request
+	q.Abandon(func(r asconf.Request) { ended = append(ended, r) })
+	check.Slice(t, "abandoned", ended, list)
+	waiting("nothing", 0, 0, 0)
+	q.Abandon(func(r asconf.Request) { t.Errorf("%+v is abandoned twice", r) })
+}
+
 // An answer to what was not sent ends the association. One to what has ended says nothing.
 func TestIllegalAcks(t *testing.T) {
 	// req 5061-5.3-3

@@ -117,6 +117,70 @@ func TestSequenceNumbersOfThePeer(t *testing.T) {
 	check.Equal(t, "a recent one", responses(t, handle(asconfOf(t, 95), true)), "95 0xa2")
 }
 
+// The last ASCONF is the one that most likely comes again: it is not performed again, and one of
+// before the first is not performed at all.
+func TestLastAsconfIsPerformedOnce(t *testing.T) {
+	// req 5061-5.2-2
+	p := three()
+	r := asconf.NewResponder(7)
+	primary := func(seq uint32) wire.Asconf {
+		return asconfOf(t, seq, part{t: wire.ParamSetPrimary, id: seq, addr: addr(2)}, part{t: wire.ParamDeleteIP, id: 1,
+			addr: addr(1)})
+	}
+	handle := func(seq uint32, isFirst bool) string {
+		return responses(t, r.Handle(primary(seq), isFirst, addr(1), 1000, p))
+	}
+	check.Equal(t, "before the first", handle(6, true), "none")
+	check.Slice(t, "performed", p.log, nil)
+	check.Equal(t, "octets kept", r.Held(), 0)
+	for range 3 {
+		check.Equal(t, "the first", handle(7, true), "1 0xa2")
+		check.Slice(t, "performed", p.log, []string{"!192.0.2.2"})
+	}
+	one := r.Held()
+	check.That(t, one > 0, "what is kept takes %d octets", one)
+	for seq := uint32(8); seq < 15; seq++ { // eight answers are kept
+		check.Equal(t, "a next", handle(seq, false), "1 0xa2")
+		check.Equal(t, "octets kept", r.Held(), one*int(seq-6))
+	}
+	check.Equal(t, "the first of eight", handle(7, false), "1 0xa2")
+	check.Equal(t, "the ninth", handle(15, false), "1 0xa2")
+	check.Equal(t, "the first of nine", handle(7, false), "none")
+	check.Equal(t, "the second of nine", handle(8, false), "1 0xa2")
+	check.Equal(t, "octets kept", r.Held(), 8*one)
+	check.Equal(t, "performed", len(p.log), 9)
+	check.Equal(t, "one that leaves one out", handle(17, true), "none")
+	check.Equal(t, "performed", len(p.log), 9)
+	check.Equal(t, "the first of a packet", handle(16, true), "1 0xa2")
+	check.Equal(t, "octets kept", r.Held(), one)
+}
+
+// What an answer quotes is what it is about, if that is short; one has room for a response more.
+func TestWhatAnAnswerQuotes(t *testing.T) {
+	unknown := func(octets int) part {
+		return part{raw: append([]byte{0xc0, 0x77, byte(octets >> 8), byte(octets), 0, 0, 0, 9}, make([]byte, octets-8)...)}
+	}
+	for octets, want := range map[int]int{8: 8, 28: 28, 32: 0} {
+		ack := asconf.NewResponder(1).Handle(asconfOf(t, 1, unknown(octets)), true, addr(1), 1000, three())
+		c := must.Get(wire.AsAsconfAck(chunkOf(t, ack)))(t)
+		ps := c.Params()
+		prm, _ := ps.Next()
+		r := must.Get(wire.AsAddrResponse(prm))(t)
+		causes := r.Causes()
+		cause, _ := causes.Next()
+		check.That(t, r.CorrelationID() == 9 && cause.Code() == wire.CauseUnrecognizedParams && len(cause.Info()) == want,
+			"of %d octets %d are quoted: % x", octets, len(cause.Info()), ack)
+	}
+	six := asconfOf(t, 1, part{t: wire.ParamSetPrimary, id: 7, addr: addr(2)})
+	for room, want := range map[int]string{88: "", 87: "7 0xa1"} { // 8 of the chunk, and two responses of 40
+		p := three()
+		check.Equal(t, "room for two responses", responses(t, asconf.NewResponder(1).Handle(six, true, addr(1), room, p)), want)
+		check.Equal(t, "performed", len(p.log) == 1, want == "")
+		odd := asconf.NewResponder(1).Handle(asconfOf(t, 1, unknown(8)), true, addr(1), room, p)
+		check.Equal(t, "said of an unknown one", responses(t, odd), map[string]string{"": "9 0x8", "7 0xa1": ""}[want])
+	}
+}
+
 // An answer is not longer than a packet. What it has no room for has failed.
 func TestLongAsconf(t *testing.T) {
 	var parts []part

@@ -169,6 +169,7 @@ func TestBatchIsFullByOctets(t *testing.T) {
 // grow, and there is room for as many as Left says.
 func TestAddIsAPacketLikeTheLast(t *testing.T) {
 	for _, row := range []struct{ packets, octets, left int }{{1, 1460, 0}, {8, 1460, 7}, {500, 1460, 179},
+		{500, 1024, 255}, // the octets of a batch to the last
 		{500, 65400, 4}, {0, 100, 0}} {
 		head := wire.AppendDataHeader(nil, wire.DataFields{TSN: 5, PayloadLen: row.octets})
 		body := make([]byte, row.octets-wire.CommonHeaderLen-len(head))

@@ -2,6 +2,7 @@ package rx
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/test/check"
@@ -61,13 +62,18 @@ func TestHostileFragments(t *testing.T) {
 		{"no user data", []wire.Data{dataChunk(1, 0, be, "")}},
 		{"a stream that does not exist", []wire.Data{onStream(16, 1, 0, be, "x")}},
 	} {
-		r := newReceiver()
-		_, err := queueAll(r, tt.chunks...)
-		var v *ViolationError
-		check.That(t, errors.As(err, &v), "%s: %v", tt.name, err)
-		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reassembly.store.memorySize() == 0,
-			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reassembly.store.memorySize())
+		receivers := map[string]*Receiver{tt.name: newReceiver()}
+		if strings.HasSuffix(tt.name, "with one SSN") {
+			receivers[tt.name+", of a peer that may give messages up"] = newAbandoned()
+		}
+		for name, r := range receivers {
+			_, err := queueAll(r, tt.chunks...)
+			var v *ViolationError
+			check.That(t, errors.As(err, &v), "%s: %v", name, err)
+			r.Close()
+			check.That(t, r.Buffered() == 0 && r.reassembly.store.memorySize() == 0,
+				"%s: Close leaves %d octets, %d of memory", name, r.Buffered(), r.reassembly.store.memorySize())
+		}
 	}
 }
 

@@ -47,3 +47,19 @@ func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	}
 	check.Equal(t, "waits that were learnt from two probes", p.sackDelays.samples, 4)
 }
+
+// That the peer has had the packet twice tells that it has waited for twice as long as was thought,
+// and never for more than section 6.2 of RFC 9260 recommends.
+func TestLateSackTellsOfTwiceTheWait(t *testing.T) {
+	for probe, want := range map[time.Duration]time.Duration{30 * time.Millisecond: 60 * time.Millisecond,
+		99 * time.Millisecond: 198 * time.Millisecond, 100 * time.Millisecond: 200 * time.Millisecond,
+		101 * time.Millisecond: 200 * time.Millisecond, time.Second: 200 * time.Millisecond} {
+		p := new(Path)
+		b := tailProbe{probeDelay: probe, singlePacketPath: p}
+		b.learnLateSack()
+		check.That(t, p.sackDelays.longestDelay() == want && p.sackDelays.samples == 1 && b.singlePacketPath == nil,
+			"a probe after %v: %v, of %d", probe, p.sackDelays.longestDelay(), p.sackDelays.samples)
+		b.learnLateSack() // once
+		check.Equal(t, "waits", p.sackDelays.samples, 1)
+	}
+}
