@@ -150,8 +150,9 @@ func (h *streamResets) Report(e reconfig.Event) {
 	h.a.events.push(Event{Kind: kind, Change: c, Err: e.Err})
 }
 
-// maxLateness is how long a packet may be under way (RFC 6525 section 5.1.4).
-const maxLateness = 30 * time.Second
+// maxLateness is how long a packet may be under way: the maximum segment lifetime of TCP (RFC 9293
+// section 3.4.1). RFC 6525 section 5.1.4 reckons with a quarter of it.
+const maxLateness = 2 * time.Minute
 
 // isLate says whether a TSN is one of before a restart of TSNs that began with first.
 func (h *streamResets) isLate(now, restartAt rawio.Time, first, t wire.TSN) bool {

@@ -463,7 +463,7 @@ func TestOwnResetOfTSNs(t *testing.T) {
 	check.Equal(t, "outstanding", l.A.Stats().Outstanding, 1)
 	l.Send(l.Tag, l.Sack(next))
 	check.Equal(t, "outstanding", l.A.Stats().Outstanding, 0)
-	l.Now = l.Now.Add(31 * time.Second)
+	l.Now = l.Now.Add(121 * time.Second)
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN-1)), "ABORT") // nothing is so late
 }
 

@@ -29,6 +29,29 @@ func Draw(seed uint64) Schedule {
 	return d.s
 }
 
+// DrawExtended is Draw with associations that all have messages, and extensions: half of them all that
+// there are. They live ten minutes at most.
+func DrawExtended(seed uint64) Schedule {
+	s := Draw(seed)
+	s.Length = min(s.Length, 10*time.Minute)
+	rnd := simnet.NewRand(mixSeed(seed, 8))
+	for i := range s.Assocs {
+		a := &s.Assocs[i]
+		if a.Use == RDMA {
+			a.Use = Messages
+		}
+		if a.Extras = 1 + rnd.IntN(maxExtras); rnd.IntN(2) == 0 {
+			a.Extras |= firstScheduler - 1
+		}
+	}
+	for i := range s.Acts {
+		if s.Acts[i].Kind == Work {
+			s.Acts[i].Kind = Say
+		}
+	}
+	return s
+}
+
 type drawer struct {
 	*simnet.Rand
 	s Schedule

@@ -231,6 +231,10 @@ func TestSchedulesOfThePast(t *testing.T) {
 				{At: 733772925262, Kind: Cut, B: 1, Net: -1, For: 21089662634},
 				{At: 748054037403, Kind: Say, A: 1, For: 30139403369, N: 69},
 				{At: 760473346674, Kind: Late, B: 1, Net: -1, For: 652465958429, N: 18}}},
+		"a SACK that is a minute and a half older than a reset of TSNs": {Seed: 0xa3930, Length: 150000000000,
+			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Extras: 31}},
+			Acts: []Act{{At: 234000000, Kind: Say, For: 106194205382, N: 961}, {At: 522000000, Kind: Say, For: 500597, N: 125},
+				{At: 57766652626, Kind: Late, B: 1, Net: -1, For: 511763542, N: 8}}},
 		"what follows a message that the end of its association has cut off": {Seed: 0xdd660, Length: 300000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{B: 1, Config: 0x834d416e}},
 			Acts: []Act{

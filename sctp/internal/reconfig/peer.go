@@ -80,7 +80,7 @@ func (m *Machine) evaluate(now rawio.Time, p *peerPart, r *parameter, paired boo
 	case wire.ParamIncomingReset:
 		p.result = m.takeIncomingReset(now, r)
 	case wire.ParamTSNReset:
-		p.result = m.takeTSNReset(now, p)
+		p.result = m.takeTSNReset(now, p, r.seq)
 	case wire.ParamAddOutStreams:
 		p.result = m.takeAddOut(now, r, paired)
 	default:

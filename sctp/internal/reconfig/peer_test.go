@@ -368,7 +368,8 @@ func TestOwnResetIsNoAnswerToAnother(t *testing.T) {
 }
 
 // The peer resets TSNs. DATA that is on its way is waited for; messages wait meanwhile. The request
-// has no other answer before: to libusrsctp "In progress" would be the last.
+// has no answer before: to libusrsctp "In progress" would be the last. Only if it comes again it has
+// that, so that the peer does not give it up.
 func TestPeersTSNResetWaitsForAcknowledgements(t *testing.T) {
 	l := newLab(t)
 	l.unacked = true
@@ -377,7 +378,7 @@ func TestPeersTSNResetWaitsForAcknowledgements(t *testing.T) {
 	l.did("hold out all")
 	check.Error(t, "an own request", l.m.Start(l.now, reconfig.Request{AddOut: 1}), reconfig.ErrBusy)
 	l.wait(9 * time.Second)
-	l.take(request) // it comes again
+	l.take(request, "RESP 900 In progress 600 2147484599") // it comes again
 	l.did()
 	l.unacked, l.next, l.cum = false, 610, 960
 	l.m.Poll(l.now)

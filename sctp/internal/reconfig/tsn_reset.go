@@ -7,12 +7,13 @@ import (
 
 // waitingTSNReset is an SSN/TSN Reset Request of the peer that waits until all own DATA is
 // acknowledged (section 5.2.4). By the letter it would count as such at once, and what of it is on
-// its way would be lost. The request has no answer until then: to libusrsctp "In progress" is the
-// last answer to it. A peer whose window stays closed until the answer would wait for ever: it is
-// denied.
+// its way would be lost. The request has no answer at first: to libusrsctp "In progress" is the last
+// one. When it comes again it has that answer, or the peer might give up what is performed then. A
+// peer whose window stays closed until the answer would wait for ever: it is denied.
 type waitingTSNReset struct {
 	isHolding bool       // Host.HoldOut was called for it
 	deniedAt  rawio.Time // or Never: there is none
+	seq       uint32     // of the request
 }
 
 // DefersTSNReset says whether an SSN/TSN Reset Request of the peer waits for its answer.
@@ -23,8 +24,9 @@ func (w *waitingTSNReset) isThere() bool { return w.deniedAt != rawio.Never }
 // takeTSNReset is section 5.2.4: the peer begins anew with its TSNs and all SSNs. endTSNWait performs
 // it. One that waits goes on waiting, also if the peer asks by another number: what was given to send
 // meanwhile would never come to an end if it did not.
-func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart) wire.ReconfigResult {
+func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart, seq uint32) wire.ReconfigResult {
 	p.hasTSNs, p.next, p.expected = true, m.host.NextTSN(), m.host.CumTSN()+1+tsnJump
+	isRepeated := m.tsnWait.isThere() && m.tsnWait.seq == seq
 	switch {
 	case m.cfg.Paired || m.cfg.Allowed&TSNs == 0:
 		m.dropTSNWait()
@@ -37,7 +39,7 @@ func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart) wire.ReconfigResult 
 	default:
 		m.tsnWait.deniedAt = now.Add(longestHold)
 	}
-	p.isUnanswered = true
+	p.isUnanswered, m.tsnWait.seq = !isRepeated, seq
 	return wire.ReconfigInProgress
 }
 

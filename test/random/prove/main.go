@@ -32,6 +32,7 @@ func main() {
 	flag.Var(cli.Duration(&every, 30*time.Second, time.Millisecond, cli.Year), "every", "how often to report")
 	flag.Var(cli.Int(&p.tries, 300, 0, 1<<30), "tries", "schedules tried to shrink one that fails")
 	flag.Var(cli.Int(&p.most, 10, 1, 1<<30), "most", "stop after so many violations")
+	flag.BoolVar(&p.extended, "extensions", false, "only associations with extensions (random.DrawExtended), and no sieges")
 	flag.Parse()
 	p.end = time.Now().Add(length)
 	if p.runWorkers(workers, every); p.violations > 0 {
@@ -49,6 +50,7 @@ type prover struct {
 	first, count uint64
 	end          time.Time
 	tries, most  int
+	extended     bool
 
 	next       atomic.Uint64
 	mu         sync.Mutex
@@ -86,11 +88,14 @@ func (p *prover) runWorlds() {
 		if time.Now().After(p.end) || p.count > 0 && i >= p.count {
 			return
 		}
-		if i%4 == 3 {
+		draw := random.Draw
+		if p.extended {
+			draw = random.DrawExtended
+		} else if i%4 == 3 {
 			p.runAttack(p.first + i)
 			continue
 		}
-		s := random.Draw(p.first + i)
+		s := draw(p.first + i)
 		res := s.Run()
 		p.mu.Lock()
 		p.tally.Add(&res.Tally)
