@@ -240,6 +240,11 @@ func TestParametersOfOneAddress(t *testing.T) {
 	before := beats()
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), second))
 	check.Equal(t, "HEARTBEATs on demand", beats(), before+1)
+	for _, p := range [][]byte{paramsOf(9000, 0, 0, 0, sppHeartbeat, 0, 0), paramsOf(0, 0, 0, 0, sppDSCP|sppFlowLabel, 0x12345, 46<<2)} {
+		must.OK(t, set(p, second))
+		must.OK(t, set(p, nil))
+	}
+	check.Equal(t, "HEARTBEATs that nobody has asked for", beats(), before+1)
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), nil))
 	check.Equal(t, "HEARTBEATs on demand", beats(), before+2)
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -98,9 +99,38 @@ type store struct {
 	writes         int
 	readErr        error
 	short, partial bool
+	ends           bool // behind three octets
+}
+
+// A device that ends within the operand has no value: what it says then, whichever way, is an end
+// that was not expected. An error of its own stays as it is.
+func TestAtomicOnADeviceThatEnds(t *testing.T) {
+	failed := errors.New("failed")
+	for name, row := range map[string]struct {
+		dev  *store
+		want error
+	}{
+		"without a word":      {&store{short: true}, io.ErrUnexpectedEOF},
+		"by io.EOF":           {&store{ends: true}, io.ErrUnexpectedEOF},
+		"by an error":         {&store{b: make([]byte, 3), readErr: failed}, failed},
+		"not at all":          {&store{}, nil},
+		"while it is written": {&store{partial: true}, io.ErrShortWrite},
+	} {
+		if row.dev.b == nil {
+			row.dev.b = make([]byte, 8)
+		}
+		var d deviceAtomics
+		op := FetchAdd(1)
+		_, err := d.applyAtomic(row.dev, 0, &op)
+		check.Equal(t, name, err, row.want)
+		check.Equal(t, name+": the lock", d.lock.Load(), 0)
+	}
 }
 
 func (s *store) ReadAt(p []byte, off int64) (int, error) {
+	if s.ends {
+		return copy(p[:3], s.b[off:]), io.EOF
+	}
 	if s.short {
 		return copy(p[:3], s.b[off:]), nil
 	}

@@ -136,3 +136,19 @@ func TestHeldMemoryIsBounded(t *testing.T) {
 	}
 	check.That(t, a.Held() < 64<<10 && b.Held() < 16<<10, "%d and %d octets are kept", a.Held(), b.Held())
 }
+
+// A frame of the start-up has no memory of the user's: nobody waits for it, and it is not copied.
+func TestStartupFrameIsNotTheUsers(t *testing.T) {
+	a := initiator(t, Config{}, nil, "hello")
+	check.Equal(t, "octets to be written of messages", a.NextLen(), 0)
+	act, pieces := a.Next(a.now, MaxBatch)
+	must.That(t, act == ActWrite && len(pieces) == 1, "%v, %d pieces", act, len(pieces))
+	check.Equal(t, "more, while it is being written", a.Detach(nil), false)
+	check.Equal(t, "octets to be written of messages", a.NextLen(), 0)
+	a.Written(a.now, 5)
+	rest := &a.rest[0][0]
+	check.Equal(t, "more, behind a part", a.Detach(nil), false)
+	check.That(t, &a.rest[0][0] == rest, "it is copied")
+	_, pieces = a.Next(a.now, MaxBatch)
+	check.Equal(t, "octets behind the part", len(pieces[0]), FrameHeaderLen+len("hello")-5)
+}

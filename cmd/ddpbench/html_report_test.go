@@ -132,6 +132,12 @@ func TestLatenciesOfAReport(t *testing.T) {
 	d.addBandwidth(65, bandwidth{iters: 1, peak: 2, avg: 3, rate: 4})
 	check.Equal(t, "rows", fmt.Sprint(d.resultRows),
 		"[[64 1 2.00 4.00 5.00 6.00 7.00 8.00 3.00] [65 1 2.00 3.00 4.000000]]")
+	d = &document{options: &options{gbits: true}}
+	d.addBandwidth(65, bandwidth{iters: 1, peak: 2000, avg: 1000, rate: 4})
+	d.addBandwidth(66, bandwidth{iters: 1, avg: 1000})
+	check.Equal(t, "rows in gigabits", fmt.Sprint(d.resultRows, d.resultHead), "[[65 1 16.78 8.39 4.000000] [66 1 – 8.39 0.000000]] "+
+		"[Bytes Messages Peak, Gb/s Average, Gb/s Million messages/s]")
+	check.That(t, math.Abs(d.sizeSeries.Y[0]-8.388608) < 1e-9 && len(d.sizeSeries.Y) == 2, "by size: %v", d.sizeSeries.Y)
 	last := f.Series[0].X[len(f.Series[0].X)-1]
 	check.That(t, last > 2.99 && last < 3.06 && f.X(2) == "99 %", "the last is %v, of a thousand messages; %s", last,
 		f.X(2))

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/test/check"
@@ -306,6 +307,63 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 			check.That(t, err != nil && strings.Contains(err.Error(), tt.want), "error %v, want %q", err, tt.want)
 		})
 	}
+}
+
+// What one side says of itself comes to the other as it was said, field by field, and what is too
+// long or short, or of another program, is refused.
+func TestHelloSurvivesTheWire(t *testing.T) {
+	for _, pattern := range []string{"", "a", "0123456789abcdef"} {
+		h := hello{size: 0x01020304, pattern: []byte(pattern), write: remoteBuf{0x05060708, 0x090a0b0c0d0e0f10},
+			read: remoteBuf{0x11121314, 0x15161718191a1b1c}}
+		b := h.encode()
+		var got hello
+		must.OK(t, got.decode(b))
+		check.That(t, got.size == h.size && got.write == h.write && got.read == h.read && string(got.pattern) == pattern &&
+			len(b) == helloLen, "%+v comes as %+v", h, got)
+		b[len(b)-1] ^= 1
+		check.That(t, string(got.pattern) == pattern, "the pattern is memory of the packet's")
+		for name, bad := range map[string][]byte{"short": b[:len(b)-1], "long": append(bytes.Clone(b), 0), "nothing": nil,
+			"of another": append([]byte("ddpping1"), b[len(magic):]...)} {
+			check.Error(t, name, new(hello).decode(bad), errHello)
+		}
+		b[helloLen-1-maxPattern] = maxPattern
+		check.OK(t, new(hello).decode(b))
+		b[helloLen-1-maxPattern] = maxPattern + 1
+		check.Error(t, "a pattern that is too long", new(hello).decode(b), errHello)
+	}
+}
+
+// When the program is to end, a ping that waits for its turn says nothing more of those before.
+func TestPingsThatWaitWhenTheProgramEnds(t *testing.T) {
+	dev, _ := newDevices(t)
+	e := must.Get(newEndpoint(dev, 1, nil))(t)
+	defer e.close()
+	var out firstLine
+	o := &options{size: 1, numeric: true, interval: time.Hour}
+	c := &client{options: o, dev: dev, reporter: newReporter(o, serverAddr, &out), session: session{endpoint: e},
+		unanswered: map[uint64]*sentPing{1: {op: opSend}}, turnBeganAt: time.Now()}
+	full := 1 + uint64(maxOutstanding(1))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	must.OK(t, c.waitForSlot(ctx, full))
+	check.Equal(t, "said of an end", out.String(), "")
+	must.OK(t, c.waitForSlot(t.Context(), full-1)) // which has its turn
+	check.Equal(t, "said of one that has its turn", out.String(), "")
+	o.interval = time.Millisecond
+	ctx, out.end = context.WithCancel(t.Context())
+	must.OK(t, c.waitForSlot(ctx, full))
+	check.That(t, strings.HasPrefix(out.String(), "no answer yet for seq=1\n"), "said of one that waits: %q", out.String())
+}
+
+// firstLine is what is printed until end ends it.
+type firstLine struct {
+	bytes.Buffer
+	end func()
+}
+
+func (f *firstLine) Write(b []byte) (int, error) {
+	defer f.end()
+	return f.Buffer.Write(b)
 }
 
 // Data of different pings differs, so a reply to one cannot pass for another's.

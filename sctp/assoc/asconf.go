@@ -92,7 +92,7 @@ func (a *Assoc) handleStranger(now rawio.Time, in *inbound) (counts bool) {
 		return false
 	}
 	cs := in.pkt.Chunks()
-	for c, ok := cs.Next(); ok && a.state != Closed; c, ok = cs.Next() {
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if c.Type() == wire.ChunkAsconf {
 			a.handleAsconf(now, in, c)
 			counts = true
