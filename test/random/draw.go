@@ -45,8 +45,8 @@ func DrawExtended(seed uint64) Schedule {
 		}
 	}
 	for i := range s.Acts {
-		if s.Acts[i].Kind == Work {
-			s.Acts[i].Kind = Say
+		if a := &s.Acts[i]; a.Kind == Work {
+			a.Kind, a.B = Say, a.B%2
 		}
 	}
 	return s

@@ -63,6 +63,23 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// Worlds in which every association has extensions.
+func TestSeedsWithExtensions(t *testing.T) {
+	n := uint64(8)
+	if race.Enabled {
+		n = 1
+	}
+	var sum Tally
+	for seed := uint64(1); seed <= n; seed++ {
+		s := DrawExtended(seed)
+		res := s.Run()
+		sum.Add(&res.Tally)
+		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
+	}
+	check.That(t, sum.Heard > 0 && (sum.Resets > 0 || n == 1), "%d messages, %d resets: the worlds prove nothing", sum.Heard,
+		sum.Resets)
+}
+
 // A schedule is played the same way twice, packet for packet.
 func TestSchedulesReplayExactly(t *testing.T) {
 	for seed := uint64(101); seed < 104; seed++ {
