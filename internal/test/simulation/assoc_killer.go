@@ -28,6 +28,8 @@ func (d *assocKiller) drawKill(w *World) {
 func (d *assocKiller) actDue(w *World) {
 	switch {
 	case w.now < d.at:
+	case !d.on && w.keys != nil && !w.bothConnected(): // a host has crashed and is not back
+		d.at = w.now.Add(time.Second)
 	case !d.on:
 		d.on = true
 		d.killAssoc(w)

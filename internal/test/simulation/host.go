@@ -114,6 +114,7 @@ func (h *Host) addConn(a *assoc.Assoc, initiator bool) *conn {
 	a.SetUpper(c.mux, c.mux)
 	if h.cfg.Protected {
 		a.SetKeySessions(&keySessions{h.w.keys, c, make(map[uint64]*keySession)})
+		a.SetRestartKeeper(keyKeeper{h.w.keys, c})
 	}
 	h.conns = append(h.conns, c)
 	return c

@@ -37,7 +37,7 @@ func TestSeedsEncrypted(t *testing.T) {
 	if n < 20 {
 		return
 	}
-	check.That(t, seen.Sessions >= n && seen.Rekeys >= n/4 && seen.Done > 10*n,
+	check.That(t, seen.Sessions >= n && seen.Rekeys >= n/4 && seen.Restarts >= n/10 && seen.Done > 10*n,
 		"%d worlds prove less than they should: %+v", n, seen)
 }
 

@@ -56,6 +56,7 @@ type Coverage struct {
 	Droughts int // receives used up
 	Retried  int // associations set up again that had no keys in time
 	Rekeys   int // handshakes of encrypted associations behind their first
+	Restarts int // crashes of a host, whose association was restarted by the keys that it had kept
 	MTUs     int // changes of the network's MTU
 	Done     int // requests completed with success
 
@@ -75,6 +76,7 @@ func (t *Coverage) Add(o *Coverage) {
 	t.Losses += o.Losses
 	t.Retried += o.Retried
 	t.Rekeys += o.Rekeys
+	t.Restarts += o.Restarts
 	t.MTUs += o.MTUs
 	t.Droughts += o.Droughts
 	t.Done += o.Done

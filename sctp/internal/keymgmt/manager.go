@@ -191,12 +191,14 @@ func (m *Manager) endSession(now rawio.Time) {
 	m.remoteAt = now.Add(minRemoteTime)
 }
 
-// abandonSession ends a session that leads to nothing: its keys are taken back.
+// abandonSession ends a session that leads to nothing: its keys are taken back. What it still writes,
+// such as a late ClientHello, would end the session that takes its place.
 func (m *Manager) abandonSession(now rawio.Time) {
 	if m.session.isInstalled {
 		_ = m.keys.Withdraw(m.session.epoch) // it is the newest, and not sent with
 	}
 	m.endSession(now)
+	m.closing = closedSession{}
 }
 
 // HandleMessage takes a message of the peer. It keeps the octets.

@@ -333,3 +333,22 @@ func (l *lab) rekeyAsServer(epoch uint64) {
 	for _, ok := l.m.Next(); ok; _, ok = l.m.Next() {
 	}
 }
+
+// Both sides begin, and the peer's ClientHello comes before the own one is written. That is not sent
+// any more: the peer would take it for the end of the session that goes on.
+func TestLateHelloOfAnAbandonedSession(t *testing.T) {
+	l := establishedServer(t)
+	l.m.Rekey()
+	l.wait(0)
+	own := l.expect(StartSession)[0].Session
+	l.tell(4, hello(1))
+	peers := l.expect(CloseSession, StartSession, FeedSession)[1].Session
+	l.m.SessionWrote(l.now, own, hello(2))
+	l.expect()
+	l.m.SessionWrote(l.now, peers, serverHello(1))
+	l.expect(SendMessage)
+	l.m.SessionDone(l.now, peers, Outcome{Secrets: secretsOf(4, true)})
+	l.expect(StoreRestart, SendMessage, CloseSession)
+	l.m.SessionWrote(l.now, peers, []byte{21, 3, 3, 0, 2, 1, 0}) // its close_notify is
+	l.expect(SendMessage)
+}
