@@ -654,3 +654,28 @@ func TestMemoryOfARestart(t *testing.T) {
 	assocKeeper{server, b}.taken(w.Now)
 	check.That(t, b.Held() < waiting, "%d octets, then %d", waiting, b.Held())
 }
+
+// Forged restarts cost an attempt each, and no memory beyond that of one key. The real one is let in
+// all the same.
+func TestFloodOfForgedRestarts(t *testing.T) {
+	w, client, server, _, b := restartablePair(t)
+	a, echo := captureEcho(t, w, client)
+	rnd := rand.New(rand.NewSource(1))
+	before, held := b.Stats(), b.Held()
+	const n = 20_000
+	for range n {
+		forged := bytes.Clone(echo)
+		forged[17] = 0x28 | byte(rnd.Intn(4)) // of any epoch
+		rnd.Read(forged[18:])
+		deliver(w, 1, resum(forged))
+	}
+	w.Flush()
+	after := b.Stats()
+	check.Equal(t, "records that did not open", after.NotOpened-before.NotOpened, n)
+	check.That(t, after.PacketsOut == before.PacketsOut && server.keeper.taking == 0, "%d answers", after.PacketsOut-before.PacketsOut)
+	check.That(t, b.Held() <= held+2048, "%d octets, then %d", held, b.Held())
+	w.Filter = nil
+	w.Run(10 * time.Second)
+	check.That(t, a.IsProtected() && a.State() == assoc.Established && b.Incarnation() == 2, "%v, life %d", a.State(), b.Incarnation())
+	checkNumbers(t, w, client, server)
+}

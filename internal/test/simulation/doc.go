@@ -21,7 +21,8 @@
 //
 // In a world over TCP ([NewOverTCP]) each session has a connection of its own, with the core of mpa
 // on a stream of octets (tcp.go). In an encrypted one ([NewEncrypted]) associations are sealed, and
-// their keys change (keys.go).
+// their keys change. A machine may crash, and restart its association by keys that it has kept
+// (keys.go). No key ever seals a number twice (key_ledger.go).
 //
 // A world has its ground for itself ([New]), or shares it with others that come and go as they like
 // ([Join]). On a shared ground its association may be lost, and its machines may crash, at any
