@@ -2,11 +2,11 @@ package sctp
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,31 +224,23 @@ func TestCrashAtEachStepOfTheStore(t *testing.T) {
 	} {
 		steps := 0
 		for returned := false; !returned; steps++ {
-			t.Run(fmt.Sprintf("%s, crash at step %d", c.name, steps), func(t *testing.T) {
-				d := &disk{names: map[string]string{}, stepsLeft: steps}
-				if c.has != "" {
-					d.names["name"] = c.has
-				}
-				d.durable = maps.Clone(d.names)
-				taken, err := c.do(&FileRestartStore{d})
-				returned = !errors.Is(err, errCrash)
-				want := c.undone
-				if returned {
-					want = c.done
-				}
-				for _, m := range d.afterCrash() {
-					found := m["name"]
-					ok := false
-					for _, w := range want {
-						ok = ok || found == w
-					}
-					check.That(t, ok, "found %q, want one of %q", found, want)
-					check.That(t, taken == "" || found != taken, "%q was taken, and is found again", taken)
-					if _, there := m["name"]; there && found == "" {
-						t.Errorf("a record without content")
-					}
-				}
-			})
+			d := &disk{names: map[string]string{}, stepsLeft: steps}
+			if c.has != "" {
+				d.names["name"] = c.has
+			}
+			d.durable = maps.Clone(d.names)
+			taken, err := c.do(&FileRestartStore{d})
+			returned = !errors.Is(err, errCrash)
+			want := c.undone
+			if returned {
+				want = c.done
+			}
+			for _, m := range d.afterCrash() {
+				found, there := m["name"]
+				check.That(t, slices.Contains(want, found), "%s, crash at step %d: found %q, want one of %q", c.name, steps, found, want)
+				check.That(t, taken == "" || found != taken, "%s, crash at step %d: %q was taken, and is found again", c.name, steps, taken)
+				check.That(t, !there || found != "", "%s, crash at step %d: a record without content", c.name, steps)
+			}
 		}
 		check.That(t, steps > 1 || c.name == "Take of nothing", "%s has %d steps", c.name, steps)
 	}
