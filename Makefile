@@ -80,7 +80,7 @@ fmt: ## format the sources
 	gofmt -w .
 
 tidy: ## bring go.mod and go.sum of each module up to date
-	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion examples/datachannel bench/wan/webrtc test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter compat/pion examples/datachannel bench/wan/webrtc test/browser test/interop/pion tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
 	@cd bench/wan/webrtc && GOWORK=off $(GO) mod tidy -modfile=original.mod
 	@for m in metrics cmd; do (cd $$m && \
 		$(GO) mod edit -replace github.com/rddp-go/rddp=.. -replace github.com/rddp-go/rddp/metrics=../metrics && \
@@ -126,7 +126,7 @@ demo: ## ping by send, write and read, then measure: both ends on this machine, 
 netns: ## run the tools over every link between two network namespaces (root, iproute2, nftables, tshark)
 	test/netns.sh
 
-interop: netns ## what independent programs make of our packets: tshark under the tools and of each message, libusrsctp
+interop: netns ## what independent programs make of our packets: tshark under the tools and of each message, libusrsctp, pion/sctp
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
 

@@ -17,7 +17,7 @@ import (
 
 // instruments are started by the scripts of the project, for those that work on it: their flags
 // need no range.
-var instruments = []string{"bench", "test/interop/peer", "test/locks", "test/mutants", "test/watch"}
+var instruments = []string{"bench", "test/interop/peer", "test/interop/pion", "test/locks", "test/mutants", "test/watch"}
 
 var numberFlag = regexp.MustCompile(
 	`^(Int|Int8|Int16|Int32|Int64|Uint|Uint8|Uint16|Uint32|Uint64|Float32|Float64|Duration|Count)(Slice)?(Var)?P?$`)

@@ -110,27 +110,45 @@ capture() {
 	await 5 "$dir/$1.tcpdump" 'listening on' || bad "$1: no capture: $(cat "$dir/$1.tcpdump")"
 }
 
-# before_capture_ends NAME is for what a script looks for in a capture.
-before_capture_ends() { :; }
+# of_capture NAME is for what a script looks for in $dir/NAME.tshark, which has a line for each packet.
+of_capture() { :; }
 
-# captured NAME ends the capture and has tshark look at every packet. It has to find chunks of the
+# with_chunk NAME TYPE [FROM] counts the packets with chunks of a type, of one address or of all.
+with_chunk() { awk -F '\t' -v type="$2" -v from="${3:-}" '
+	from == "" || from == $7 || from == $8 { n += ("," $6 ",") ~ ("," type ",") }
+	END { print n + 0 }' "$dir/$1.tshark"; }
+
+# zeros NAME looks for checksums of 0, which tshark 4.0 takes for wrong ones (RFC 9653): each end has to
+# send some, but not with INIT and COOKIE ECHO.
+zeros() {
+	local from n
+	for from in "${ours[0]}" "${theirs[0]}"; do
+		n=$(awk -F '\t' -v from="$from" '$7 == from && $10 ~ /^0x0+$/ { if ($6 ~ /(^|,)(1|10)(,|$)/) wrong++; n++ } END { print wrong ? 0 : n + 0 }' "$dir/$1.tshark")
+		if ((n > 0)); then ok "$1: $n checksums of $from are 0"; else bad "$1: $from leaves no checksum 0, or one that it may not"; fi
+	done
+}
+
+# captured NAME ends the capture and has tshark look at every packet. $zero says that checksums may be 0. It has to find chunks of the
 # types in ${has[@]}, and none of those in ${lacks[@]}.
-has=() lacks=()
+has=() lacks=() zero=
 captured() {
 	local n wrong type
 	stop "$cap"
-	before_capture_ends "$1"
 	tshark -n -r "$dir/$1.pcap" -o sctp.checksum:CRC-32C -o sctp.ulp_dissection:FALSE -o sctp.reassembly:FALSE -Y sctp -T fields \
 		-e frame.number -e sctp.checksum.status -e _ws.malformed -e _ws.expert.severity -e _ws.expert.message \
+		-e sctp.chunk_type -e ip.src -e ipv6.src -e sll.pkttype -e sctp.checksum \
 		>"$dir/$1.tshark" 2>"$dir/$1.tshark.err"
 	n=$(wc -l <"$dir/$1.tshark")
 	# Fields: number, 1 for a right checksum, name if malformed, severities (0x00800000 is an
-	# error).
-	wrong=$(awk -F '\t' '{
-		error = $2 != 1 || $3 != ""
+	# error), what they are about, types of chunks, source by IPv4 and by IPv6, 4 if it is ours,
+	# the checksum.
+	wrong=$(awk -F '\t' -v zero="$zero" '{
+		errors = 0
 		count = split($4, severities, ",")
-		for (i = 1; i <= count; i++) error = error || severities[i] >= 8388608
-		if (error) print
+		for (i = 1; i <= count; i++) errors += severities[i] >= 8388608
+		if (zero && $10 ~ /^0x0+$/) errors-- # which says that the checksum is wrong
+		else errors += $2 != 1
+		if (errors || $3 != "") print
 	}' "$dir/$1.tshark")
 	if ((n == 0)); then
 		bad "$1: nothing captured: $(cat "$dir/$1.tcpdump" "$dir/$1.tshark.err")"
@@ -141,13 +159,15 @@ captured() {
 		ok "$1: tshark: $n packets, right checksums, none malformed"
 	fi
 	for type in ${has[@]+"${has[@]}"}; do
-		n=$(tshark -n -r "$dir/$1.pcap" -Y "sctp.chunk_type == $type" 2>/dev/null | wc -l)
+		n=$(with_chunk "$1" "$type")
 		if ((n > 0)); then ok "$1: $n packets with chunks of type $type"; else bad "$1: no chunk of type $type"; fi
 	done
 	for type in ${lacks[@]+"${lacks[@]}"}; do
-		n=$(tshark -n -r "$dir/$1.pcap" -Y "sctp.chunk_type == $type" 2>/dev/null | wc -l)
+		n=$(with_chunk "$1" "$type")
 		((n == 0)) || bad "$1: $n packets with chunks of type $type"
 	done
+	[[ -z $zero ]] || zeros "$1"
+	of_capture "$1"
 	[[ $keep ]] || rm -f "$dir/$1".{pcap,tshark}
 }
 

@@ -1,4 +1,4 @@
-# Rows of stream reconfiguration (RFC 6525), which run.sh reads. Both ends ask for it in the middle of
+# Rows of stream reconfiguration (RFC 6525), which run.sh and linux.sh read. Both ends ask for it in the middle of
 # the transfer, and so meet each other's requests.
 
 # performed NAME KIND...: each request of either end was performed, and both programs know of it.
@@ -25,12 +25,12 @@ numbers_again() {
 	expect "$1" theirs '^numbers-again [1-9]' "our SSNs begin anew"
 }
 
-# before_capture_ends NAME looks for RE-CONFIG chunks of both ends.
-before_capture_ends() {
+# reconfig_of_both NAME looks for RE-CONFIG chunks of both ends.
+reconfig_of_both() {
 	local from n
 	[[ $1 = resets-* || $1 = adds-* || $1 = tsns-* ]] || return
 	for from in "${ours[0]}" "${theirs[0]}"; do
-		n=$(tshark -n -r "$dir/$1.pcap" -o sctp.ulp_dissection:FALSE -Y "sctp.chunk_type == 130 && ip.src == $from" 2>/dev/null | wc -l)
+		n=$(with_chunk "$1" 130 "$from")
 		if ((n > 0)); then ok "$1: tshark: $n packets of $from with RE-CONFIG"; else bad "$1: no RE-CONFIG of $from"; fi
 	done
 }
@@ -47,38 +47,27 @@ asking() {
 	ended "$name"
 }
 
-# asking_rows LINK NAME ORDER. usrsctp 0.9.5 forgets which message it is cutting when it adds a stream: it
-# begins another one before the end (RFC 9260 section 6.9). So messages are short where it adds some.
+# asking_rows CLIENT LINK NAME ORDER. usrsctp 0.9.5 forgets which message it is cutting when it adds a
+# stream: it begins another one before the end (RFC 9260 section 6.9). So messages are short where it
+# adds some.
 asking_rows() {
-	local who
-	for who in us them; do
-		asking "resets-$2-$who" "$1" $who out,in,all-out,all-in --order "$3"
-		asking "adds-$2-$who" "$1" $who add-out,add-in,add-out --sizes small
-	done
+	asking "resets-$3-$1" "$2" "$1" out,in,all-out,all-in --order "$4"
+	asking "adds-$3-$1" "$2" "$1" add-out,add-in,add-out --sizes small
 }
 
-# Rows that do not pass each time yet run only where they are named.
-named() { [[ $only != . ]]; }
-
-reconfig_lossy_rows() { asking_rows raw4 loss ordered; } # of unordered messages see README.md
-
-reconfig_rows() {
-	local who asker name
-	asking_rows raw4 raw4 both
-	asking_rows udp4 udp4 both
-	named || return 0
-	for who in us them; do
-		for asker in us them; do
-			name=tsns-by-$asker-$who # usrsctp cuts long messages, see README.md
-			mine=(--send $((count / 20)) --expect $((count / 20)) --sizes small --resets out) yours=("${mine[@]}")
-			if [[ $asker = us ]]; then mine+=(--resets out,tsns); else yours+=(--resets out,tsns); fi
-			if [[ $who = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
-			row "$name" raw4 $who 60 && {
-				expect "$name" "$(report $asker)" '^asked tsns performed' "TSNs are reset"
-				expect "$name" "$(report "$(other $asker)")" '^TSNs-reset .*by=peer$|^tsns-reset flags=0x0$' "the other end hears of it"
-				numbers_again "$name"
-				ended "$name"
-			}
-		done
+# tsns_rows CLIENT: TSNs are reset by either end. usrsctp cuts long messages, see README.md.
+tsns_rows() {
+	local who=$1 asker name
+	for asker in us them; do
+		name=tsns-by-$asker-$who
+		mine=(--send $((count / 20)) --expect $((count / 20)) --sizes small --resets out) yours=("${mine[@]}")
+		if [[ $asker = us ]]; then mine+=(--resets out,tsns); else yours+=(--resets out,tsns); fi
+		if [[ $who = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
+		row "$name" raw4 "$who" 60 && {
+			expect "$name" "$(report $asker)" '^asked tsns performed' "TSNs are reset"
+			expect "$name" "$(report "$(other $asker)")" '^TSNs-reset .*by=peer$|^tsns-reset flags=0x0$' "the other end hears of it"
+			numbers_again "$name"
+			ended "$name"
+		}
 	done
 }

@@ -17,6 +17,8 @@ peer_name=usrsctp
 . test/interop/extensions.sh
 install /usr/include/usrsctp.h:libusrsctp-dev
 
+of_capture() { reconfig_of_both "$1"; }
+
 make_net() {
 	local n
 	for n in "$A" "$B"; do
@@ -100,11 +102,15 @@ for who in us them; do
 done
 
 shutdown_rows
-reconfig_lossy_rows
+for who in us them; do asking_rows $who raw4 loss ordered; done # of unordered messages see README.md
 lossless
 
-reconfig_rows
-for who in us them; do extension_rows $who; done
+for who in us them; do
+	asking_rows $who raw4 raw4 both
+	asking_rows $who udp4 udp4 both
+	[[ $only = . ]] || tsns_rows $who # which does not pass each time
+	extension_rows $who
+done
 both_end us
 
 # One end shuts down while the other is still sending: what the other has queued by then arrives.
@@ -184,7 +190,6 @@ for who in us them; do
 done
 
 collision
-
 # usrsctp's process is gone: its host's kernel says that it has no SCTP, and the association ends
 # (ICMP8 of section 10). That the kernel also says so when the buffer of usrsctp's raw socket, which
 # is small, runs over is what the rows with much data meet.
@@ -201,6 +206,9 @@ name=unreachable
 	stop "$pid"
 	expect "$name" ours '^end error .*nobody speaks SCTP there' "we learn by ICMP that usrsctp is gone"
 }
+
+. test/interop/pion.sh
+pion_rows
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -4,54 +4,55 @@ import (
 	"bytes"
 
 	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/test/interop/internal/pattern"
 )
 
 // checker compares received messages with what they have to be.
 type checker struct {
-	pattern
-	seen  [maxRun][]bool // which messages came
-	last  [maxRun][]int  // per stream: 1 + index of the last ordered message
+	pattern.Pattern
+	seen  [pattern.MaxRun][]bool // which messages came
+	last  [pattern.MaxRun][]int  // per stream: 1 + index of the last ordered message
 	wrong int
 
 	lastSSN      map[uint16]uint16
 	numbersAgain int // SSNs that began anew
-	want         [maxSize]byte
+	want         [pattern.MaxSize]byte
 }
 
 // checkMessage returns the run the message belongs to, and its number there.
 func (c *checker) checkMessage(b []byte, info sctp.RecvInfo) (run, index int) {
-	run, index, ok := runAndIndex(info.PPID)
+	run, index, ok := pattern.RunAndIndex(info.PPID)
 	if !ok {
 		c.reportWrong("payload protocol identifier", info)
 		return -1, -1
 	}
-	s := c.shapeOf(run, index)
+	s := c.ShapeOf(run, index)
 	switch {
-	case info.Stream != s.stream:
+	case info.Stream != s.Stream:
 		c.reportWrong("stream", info)
-	case info.Unordered != s.unordered:
+	case info.Unordered != s.Unordered:
 		c.reportWrong("order flag", info)
-	case len(b) != s.size || info.Size != s.size || info.More:
+	case len(b) != s.Size || info.Size != s.Size || info.More:
 		c.reportWrong("length", info)
-	case !bytes.Equal(b, s.fillOctets(c.want[:])):
+	case !bytes.Equal(b, s.FillOctets(c.want[:])):
 		c.reportWrong("content", info)
 	}
 	if c.seen[run] == nil {
-		c.seen[run], c.last[run] = make([]bool, maxIndex), make([]int, c.streams)
+		c.seen[run], c.last[run] = make([]bool, pattern.MaxIndex), make([]int, c.Streams)
 	}
 	if c.seen[run][index] {
 		c.reportWrong("came twice", info)
 	}
 	c.seen[run][index] = true
-	if !s.unordered {
-		if c.last[run][s.stream] > index {
+	if !s.Unordered {
+		if c.last[run][s.Stream] > index {
 			c.reportWrong("out of order", info)
 		}
-		c.last[run][s.stream] = index + 1
-		if last, ok := c.lastSSN[s.stream]; ok && info.SSN == 0 && last != 65535 {
+		c.last[run][s.Stream] = index + 1
+		if last, ok := c.lastSSN[s.Stream]; ok && info.SSN == 0 && last != 65535 {
 			c.numbersAgain++
 		}
-		c.lastSSN[s.stream] = info.SSN
+		c.lastSSN[s.Stream] = info.SSN
 	}
 	return run, index
 }

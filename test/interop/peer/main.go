@@ -18,9 +18,10 @@ import (
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/sched"
+	"github.com/rddp-go/rddp/test/interop/internal/pattern"
 )
 
-// options is the command line; usrsctp/options.c has the same.
+// options is the command line; ../theirs/options.c has the same.
 type options struct {
 	server, udp        bool
 	local, peer        []string
@@ -34,7 +35,10 @@ type options struct {
 	run, peerRun       int
 	partial            bool
 	interleave         bool
+	connected          bool
+	zeroChecksum       bool
 	abandon            int
+	policy, scheduler  string
 	adaptation         int64
 	ending, reason     string
 	rtoMin, rtoMax     time.Duration
@@ -45,7 +49,7 @@ type options struct {
 	reorder            int
 	cookieLife         time.Duration
 	timeout            time.Duration
-	outgoing, incoming pattern
+	outgoing, incoming pattern.Pattern
 }
 
 func parseOptions() *options {
@@ -63,7 +67,7 @@ func parseOptions() *options {
 	f.IntVar(&o.send, "send", 0, "messages to send")
 	f.IntVar(&o.expect, "expect", 0, "messages to receive")
 	f.StringVar(&o.sizes, "sizes", "mixed",
-		"of the messages, octets: small (to 1400), mixed (to 60000, mostly short), big (to 60000, evenly)")
+		"of the messages, octets: short (to 1000), small (to 1400), mixed (to 60000, mostly short), big (to 60000, evenly)")
 	f.StringVar(&o.order, "order", "ordered", "ordered, unordered or both")
 	f.Uint64Var(&o.seed, "seed", 0, "of the messages sent")
 	f.Uint64Var(&o.peerSeed, "peer-seed", 0, "of the messages received")
@@ -71,8 +75,13 @@ func parseOptions() *options {
 	f.IntVar(&o.peerRun, "peer-run", 0, "which start of the peer it is")
 	f.BoolVar(&o.partial, "partial", false, "fewer messages than expected are no failure")
 	f.BoolVar(&o.interleave, "interleave", false, "offer I-DATA (RFC 8260), and take turns among streams")
+	f.BoolVar(&o.connected, "connected", false, "by a connected UDP socket, with the --peer of a server too")
+	f.BoolVar(&o.zeroChecksum, "zero-checksum", false, "claim that it does what DTLS does (RFC 9653)")
 	f.IntVar(&o.abandon, "abandon", -1,
-		"give a message up that was sent again so often (RFC 7496); all is received with the last one")
+		"give a message up (RFC 7496), by --policy; all is received with the last one")
+	f.StringVar(&o.policy, "policy", "resent", "when it was sent again so often; timed: after so many ms; "+
+		"priority: for want of room, at this priority")
+	f.StringVar(&o.scheduler, "scheduler", "", "of streams: fcfs, rr, wfq or prio, where stream n has priority n % 3")
 	f.Int64Var(&o.adaptation, "adaptation", -1, "announce this adaptation layer indication")
 	f.StringVar(&o.ending, "end", "wait",
 		"wait (for the peer to end it), shutdown or abort, once all is sent and received")
@@ -84,16 +93,17 @@ func parseOptions() *options {
 	f.IntVar(&o.pathRetrans, "path-retrans", 0, "Path.Max.Retrans")
 	f.IntVar(&o.buffer, "buffer", 0, "`octets` of sending, and of receiving")
 	f.StringVar(&o.resets, "resets", "",
-		"ask for these among the messages: out, in, all-out, all-in, add-out, add-in, tsns")
+		"ask for these among the messages: out, in, all-out, all-in, add-out, add-in, tsns; "+
+			"first: close the first stream as data channels are (RFC 8831)")
 	f.IntVar(&o.reorder, "reorder", 0, "percent of packets that later ones overtake")
 	timeout := f.Int("timeout", 60, "give up after so many `seconds`")
 	pflag.Parse()
 	o.rtoMin, o.rtoMax = time.Duration(*rtoMin)*time.Millisecond, time.Duration(*rtoMax)*time.Millisecond
 	o.heartbeat, o.cookieLife = time.Duration(*heartbeat)*time.Millisecond, time.Duration(*cookieLife)*time.Millisecond
 	o.timeout = time.Duration(*timeout) * time.Second
-	o.outgoing = pattern{seed: o.seed, sizes: o.sizes, order: o.order, streams: o.streams}
+	o.outgoing = pattern.Pattern{Seed: o.seed, Sizes: o.sizes, Order: o.order, Streams: o.streams}
 	o.incoming = o.outgoing
-	o.incoming.seed = o.peerSeed
+	o.incoming.Seed = o.peerSeed
 	return o
 }
 
@@ -152,6 +162,19 @@ func (o *options) newConfig() (*sctp.Config, error) {
 		CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans, PartialReliability: o.abandon >= 0}
 	if o.interleave {
 		c.Interleaving, c.NewScheduler = true, sched.RoundRobin
+	}
+	switch o.scheduler {
+	case "":
+	case "fcfs":
+		c.NewScheduler = nil
+	case "rr":
+		c.NewScheduler = sched.RoundRobin
+	case "wfq":
+		c.NewScheduler = sched.WeightedFairQueueing
+	case "prio":
+		c.NewScheduler = sched.Priority
+	default:
+		return nil, fmt.Errorf("no scheduler %q", o.scheduler)
 	}
 	if o.resets != "" {
 		c.StreamReset = sctp.AllowStreamReset | sctp.AllowTSNReset | sctp.AllowAddStreams

@@ -30,6 +30,11 @@ func (t *transfer) ask(what string) {
 	for {
 		var err error
 		switch what {
+		case "first":
+			t.changed.L.Lock()
+			t.closed = true
+			t.changed.L.Unlock()
+			err = t.c.ResetStreams(ctx, sctp.Outgoing, 0)
 		case "out":
 			err = t.c.ResetStreams(ctx, sctp.Outgoing, two...)
 		case "in":
@@ -56,6 +61,25 @@ func (t *transfer) ask(what string) {
 		}
 		printLine("asked %s: %v", what, err)
 		return
+	}
+}
+
+// closeToo resets our side of streams that the peer has reset, as data channels are closed. The first
+// one we have reset ourselves.
+func (t *transfer) closeToo(ev sctp.Event) {
+	if t.resets != "first" || ev.Kind != sctp.EventStreamsReset || !ev.Change.ByPeer || ev.Err != nil {
+		return
+	}
+	t.changed.L.Lock()
+	defer t.changed.L.Unlock()
+	for _, stream := range ev.Change.Streams {
+		if stream == 0 && t.closed {
+			continue
+		}
+		go func() {
+			err := t.c.ResetStreams(context.Background(), sctp.Outgoing, stream)
+			printLine("closed %d: %v", stream, err)
+		}()
 	}
 }
 

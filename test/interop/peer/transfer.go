@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/test/interop/internal/pattern"
 )
 
 // graceTime is how long after the last message another may come, where some are given up.
@@ -24,18 +25,23 @@ type transfer struct {
 	run       int  // the run being sent
 	sentAll   bool // of that run
 	received  int  // messages of the run that is expected
+	important int  // of those
 	gotRest   bool // all that was not given up of them
 	pieces    int  // reads that were not the end of a message
 	cutOff    int  // messages of which only a part came
 	ended     bool // we have asked for the end
 	over      bool // the association is no more
 	octetsOut int
+	closed    bool // we have closed the first stream
 }
 
 // runTransfer sends and receives until the association is over and says whether all went well.
 func (o *options) runTransfer(c *sctp.Conn) bool {
 	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)),
-		check: checker{pattern: o.incoming, lastSSN: map[uint16]uint16{}}}
+		check: checker{Pattern: o.incoming, lastSSN: map[uint16]uint16{}}}
+	if o.scheduler == "prio" {
+		t.rankStreams()
+	}
 	start := time.Now()
 	var rest sync.WaitGroup
 	rest.Go(t.sendAll)
@@ -49,11 +55,12 @@ func (o *options) runTransfer(c *sctp.Conn) bool {
 	t.changed.L.Unlock()
 	rest.Wait()
 	printLine("received %d of %d", t.received, o.expect)
-	if o.interleave || o.abandon >= 0 {
+	if o.interleave || o.abandon >= 0 || o.zeroChecksum {
 		abandoned := c.Abandoned()
-		printLine("extensions pr=%v i-data=%v pieces=%d cut-off=%d abandoned=%d", c.Extensions().Has(sctp.PartialReliability),
-			c.Extensions().Has(sctp.Interleaving), t.pieces, t.cutOff,
-			abandoned.Sent[sctp.AbandonResent]+abandoned.Unsent[sctp.AbandonResent])
+		ext := c.Extensions()
+		printLine("extensions pr=%v i-data=%v zero-checksum=%v pieces=%d cut-off=%d abandoned=%d important=%d",
+			ext.Has(sctp.PartialReliability), ext.Has(sctp.Interleaving), ext.Has(sctp.ZeroChecksum), t.pieces, t.cutOff,
+			sumOf(abandoned.Sent[:])+sumOf(abandoned.Unsent[:]), t.important)
 	}
 	if o.resets != "" {
 		printLine("numbers-again %d", t.check.numbersAgain)
@@ -63,7 +70,42 @@ func (o *options) runTransfer(c *sctp.Conn) bool {
 		"duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
 		seconds, octetsIn, t.octetsOut, s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts, s.DuplicatesIn,
 		s.OutOfWindow, s.WrongTag, s.Malformed)
+	if o.abandon >= 0 && o.policy == "priority" && t.important != (o.expect+2)/3 {
+		return false
+	}
 	return t.check.wrong == 0 && (t.received == o.expect || o.partial)
+}
+
+func sumOf(counts []uint64) (sum uint64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// rankStreams gives each stream its priority.
+func (t *transfer) rankStreams() {
+	for i := range t.streams {
+		if err := t.c.SetStreamValue(i, i%3); err != nil {
+			printLine("error priority of stream %d: %v", i, err)
+		}
+	}
+}
+
+// letGo says when message i is given up.
+func (t *transfer) letGo(info *sctp.SendInfo, i int) {
+	n := uint32(t.abandon)
+	switch t.policy {
+	case "resent":
+		info.Abandon, info.Limit = sctp.AbandonResent, n
+	case "timed":
+		info.Abandon, info.Lifetime = sctp.AbandonExpired, time.Duration(n)*time.Millisecond
+	case "priority":
+		info.Abandon, info.Limit = sctp.AbandonForRoom, n
+		if pattern.IsImportant(i) {
+			info.Limit = 0
+		}
+	}
 }
 
 func reportEnd(err error) {
@@ -82,7 +124,7 @@ func reportEnd(err error) {
 
 // sendAll sends the run's messages, and again as the next run when the peer restarts.
 func (t *transfer) sendAll() {
-	buf := make([]byte, maxSize)
+	buf := make([]byte, pattern.MaxSize)
 	l := t.changed.L
 	l.Lock()
 	defer l.Unlock()
@@ -92,14 +134,14 @@ func (t *transfer) sendAll() {
 			run, i = t.run, 0
 		}
 		if i < t.send {
-			s := t.outgoing.shapeOf(run, i)
+			s := t.outgoing.ShapeOf(run, i)
 			l.Unlock()
 			t.askIfDue(i)
-			info := sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered}
+			info := sctp.SendInfo{Stream: s.Stream, PPID: s.PPID, Unordered: s.Unordered}
 			if t.abandon >= 0 && i < t.send-1 {
-				info.Abandon, info.Limit = sctp.AbandonResent, uint32(t.abandon)
+				t.letGo(&info, i)
 			}
-			n, err := t.c.WriteMsg(s.fillOctets(buf), info)
+			n, err := t.c.WriteMsg(s.FillOctets(buf), info)
 			l.Lock()
 			if err != nil {
 				printLine("send-failed index=%d: %v", i, err)
@@ -143,7 +185,7 @@ func (t *transfer) hasReceivedAll() bool {
 
 // receiveAll runs until nothing more can be read and returns how many octets came.
 func (t *transfer) receiveAll() (octets int) {
-	buf := make([]byte, maxSize+1)
+	buf := make([]byte, pattern.MaxSize+1)
 	pieces := map[uint16][]byte{} // what has come of the message of a stream
 	for {
 		n, info, err := t.c.ReadMsg(buf)
@@ -165,7 +207,7 @@ func (t *transfer) receiveAll() (octets int) {
 			return octets
 		}
 		octets += n
-		if info.More && len(b) <= maxSize {
+		if info.More && len(b) <= pattern.MaxSize {
 			t.pieces++
 			continue
 		}
@@ -173,6 +215,9 @@ func (t *transfer) receiveAll() (octets int) {
 		if run, index := t.check.checkMessage(b, info); run == t.peerRun {
 			t.changed.L.Lock()
 			t.received++
+			if pattern.IsImportant(index) {
+				t.important++
+			}
 			t.maybeEnd()
 			t.changed.L.Unlock()
 			if t.abandon >= 0 && index == t.expect-1 { // what is not given up comes soon
@@ -205,6 +250,7 @@ func (t *transfer) reportEvents() {
 			printLine("peer-shutdown")
 		case sctp.EventStreamsReset, sctp.EventTSNsReset, sctp.EventStreamsAdded:
 			reportChange(ev)
+			t.closeToo(ev)
 		case sctp.EventPeerError:
 			printLine("peer-error %v", ev.Err)
 		case sctp.EventDown:

@@ -43,22 +43,22 @@ int stack_connect(void *list, socklen_t len, int addresses)
 	return setsockopt(fd, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX, list, len) < 0 ? -1 : 0;
 }
 
-ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, long abandon)
+ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, uint16_t policy, uint32_t value)
 {
 	struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = flags, .snd_ppid = htonl(ppid)};
-	struct sctp_prinfo policy = {.pr_policy = SCTP_PR_SCTP_RTX, .pr_value = (uint32_t)abandon};
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof info) + CMSG_SPACE(sizeof policy)]; } control = {.h = {
+	struct sctp_prinfo given_up = {.pr_policy = policy, .pr_value = value};
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof info) + CMSG_SPACE(sizeof given_up)]; } control = {.h = {
 		.cmsg_level = IPPROTO_SCTP, .cmsg_type = SCTP_SNDINFO, .cmsg_len = CMSG_LEN(sizeof info)}};
 	struct iovec part = {.iov_base = (void *)data, .iov_len = len};
 	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 	struct cmsghdr *next = CMSG_NXTHDR(&m, &control.h);
 
 	memcpy(CMSG_DATA(&control.h), &info, sizeof info);
-	if (abandon >= 0) {
+	if (policy != 0) {
 		next->cmsg_level = IPPROTO_SCTP;
 		next->cmsg_type = SCTP_PRINFO;
-		next->cmsg_len = CMSG_LEN(sizeof policy);
-		memcpy(CMSG_DATA(next), &policy, sizeof policy);
+		next->cmsg_len = CMSG_LEN(sizeof given_up);
+		memcpy(CMSG_DATA(next), &given_up, sizeof given_up);
 	} else {
 		m.msg_controllen = CMSG_SPACE(sizeof info);
 	}

@@ -20,13 +20,15 @@ static const char usage[] =
 	"  --encap-port N           the peer's UDP port (9899)\n"
 	"  --streams N              streams each way (10)\n"
 	"  --send N, --expect N     messages to send and to receive (0)\n"
-	"  --sizes small|mixed|big  of the messages, octets: to 1400, to 60000 mostly short, to 60000 evenly\n"
+	"  --sizes short|small|mixed|big  of the messages, octets: to 1000, to 1400, to 60000 mostly short, to 60000 evenly\n"
 	"  --order ordered|unordered|both\n"
 	"  --seed N, --peer-seed N  of the messages sent, and of those received (0)\n"
 	"  --run N, --peer-run N    which start of this program, and of the peer, it is (0)\n"
 	"  --partial                fewer messages than expected are no failure\n"
 	"  --interleave             offer I-DATA (RFC 8260), and take turns among streams\n"
-	"  --abandon N              give a message up that was sent again N times; all is received with the last one\n"
+	"  --abandon N              give a message up: all is received with the last one\n"
+	"  --policy resent|timed|priority  when it was sent again N times, after N ms, or for want of room at priority N\n"
+	"  --scheduler fcfs|rr|prio  of streams; with prio, stream n has priority n % 3\n"
 	"  --adaptation N           announce this adaptation layer indication\n"
 	"  --end wait|shutdown|abort  once all is sent and received (wait: the peer ends it)\n"
 	"  --reason TEXT            of the abort\n"
@@ -84,7 +86,7 @@ static void address(union address *list, int *n, char *s)
 void parse(struct options *o, int argc, char **argv)
 {
 	enum { SERVER = 1, UDP, DUAL, LOCAL, PEER, PORT, LOCAL_PORT, UDP_PORT, ENCAP_PORT, STREAMS, SEND, EXPECT,
-		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, INTERLEAVE, ABANDON, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
+		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, INTERLEAVE, ABANDON, POLICY, SCHEDULER, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
 		HEARTBEAT, PATH_RETRANS, BUFFER, COOKIE_LIFE, RESETS, TIMEOUT };
 	static const struct option names[] = {
 		{"server", 0, NULL, SERVER}, {"udp", 0, NULL, UDP}, {"dual", 0, NULL, DUAL}, {"local", 1, NULL, LOCAL}, {"peer", 1, NULL, PEER},
@@ -93,14 +95,16 @@ void parse(struct options *o, int argc, char **argv)
 		{"expect", 1, NULL, EXPECT}, {"sizes", 1, NULL, SIZES}, {"order", 1, NULL, ORDER}, {"seed", 1, NULL, SEED},
 		{"peer-seed", 1, NULL, PEER_SEED},
 		{"run", 1, NULL, RUN}, {"peer-run", 1, NULL, PEER_RUN}, {"partial", 0, NULL, PARTIAL},
-		{"interleave", 0, NULL, INTERLEAVE}, {"abandon", 1, NULL, ABANDON},
+		{"interleave", 0, NULL, INTERLEAVE}, {"abandon", 1, NULL, ABANDON}, {"policy", 1, NULL, POLICY}, {"scheduler", 1, NULL, SCHEDULER},
 		{"adaptation", 1, NULL, ADAPTATION}, {"end", 1, NULL, END}, {"reason", 1, NULL, REASON},
 		{"rto-min", 1, NULL, RTO_MIN}, {"rto-max", 1, NULL, RTO_MAX},
 		{"heartbeat", 1, NULL, HEARTBEAT}, {"path-retrans", 1, NULL, PATH_RETRANS}, {"buffer", 1, NULL, BUFFER}, {"cookie-life", 1, NULL, COOKIE_LIFE},
 		{"resets", 1, NULL, RESETS}, {"timeout", 1, NULL, TIMEOUT}, {0},
 	};
-	static const char *const sizes[] = {"small", "mixed", "big", NULL};
+	static const char *const sizes[] = {"small", "mixed", "big", "short", NULL};
 	static const char *const orders[] = {"ordered", "unordered", "both", NULL};
+	static const char *const policies[] = {"resent", "timed", "priority", NULL};
+	static const char *const schedulers[] = {"any", "fcfs", "rr", "prio", NULL};
 	static const char *const endings[] = {"wait", "shutdown", "abort", NULL};
 	uint64_t seed;
 	int c;
@@ -135,6 +139,8 @@ void parse(struct options *o, int argc, char **argv)
 		case PARTIAL: o->partial = 1; break;
 		case INTERLEAVE: o->interleave = 1; break;
 		case ABANDON: o->abandon = (long)number("--abandon", optarg, 1000); break;
+		case POLICY: o->policy = (enum policy)choice("--policy", optarg, policies); break;
+		case SCHEDULER: o->scheduler = (enum scheduler)choice("--scheduler", optarg, schedulers); break;
 		case ADAPTATION: o->adaptation = (long)number("--adaptation", optarg, 0xffffffff); break;
 		case END: o->ending = (enum ending)choice("--end", optarg, endings); break;
 		case REASON: o->reason = optarg; break;

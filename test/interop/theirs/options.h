@@ -7,6 +7,8 @@
 
 #define MAX_ADDRS 8
 
+enum policy { RESENT, TIMED, PRIORITY }; /* retransmissions; ms; the priority of messages that are not important() */
+enum scheduler { ANY_ORDER, FIRST_COME, ROUND_ROBIN, BY_PRIORITY };
 enum ending { END_WAIT, END_SHUTDOWN, END_ABORT };
 
 union address {
@@ -25,7 +27,9 @@ struct options {
 	unsigned run, peer_run;
 	int partial;            /* fewer messages than expected are no failure */
 	int interleave;         /* offer I-DATA, and take turns among streams */
-	long abandon;           /* retransmissions before a message is given up; -1: never */
+	long abandon;           /* when a message is given up, by policy; -1: never */
+	enum policy policy;     /* what that counts */
+	enum scheduler scheduler;
 	long adaptation;        /* -1: none */
 	enum ending ending;
 	const char *reason;     /* of the abort */

@@ -18,6 +18,8 @@ static size_t size_of(enum sizes sizes, uint64_t r)
 		return 1 + x % MAX_SIZE;
 	if (of < 700)
 		return 1 + x % 100;
+	if (sizes == SIZES_SHORT)
+		return 1 + x % 1000;
 	if (of < 980 || sizes == SIZES_SMALL)
 		return 1 + x % 1400;
 	if (of < 998)

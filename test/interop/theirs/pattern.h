@@ -1,5 +1,5 @@
 /* What every message looks like: a function of the seed, the run and the message's index, so that
- * the receiver knows it without being told. ../peer/pattern.go is the same in Go. */
+ * the receiver knows it without being told. ../internal/pattern is the same in Go. */
 #ifndef PATTERN_H
 #define PATTERN_H
 
@@ -10,7 +10,7 @@
 #define MAX_INDEX (1 << 20) /* messages of one run */
 #define MAX_RUN 16
 
-enum sizes { SIZES_SMALL, SIZES_MIXED, SIZES_BIG };
+enum sizes { SIZES_SMALL, SIZES_MIXED, SIZES_BIG, SIZES_SHORT };
 enum order { ORDERED, UNORDERED, BOTH };
 
 struct pattern {
@@ -36,5 +36,8 @@ int which_of(uint32_t ppid, unsigned *run, unsigned *index);
 
 /* fill writes the message's octets to b, which has room for s->size rounded up to 8. */
 void fill(const struct shape *s, unsigned char *b);
+
+/* important says that a message is not given up where there are priorities. */
+static inline int important(unsigned index) { return index % 3 == 0; }
 
 #endif

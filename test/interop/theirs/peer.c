@@ -30,6 +30,7 @@ static unsigned char *seen[MAX_RUN]; /* which messages came */
 static long *last[MAX_RUN];          /* per stream: index of the last ordered message */
 static unsigned received;            /* messages of the run that is expected */
 static int got_last;                 /* the last of them */
+static unsigned got_important;
 static unsigned pieces, cut_off;     /* reads that were not the end of a message; messages of which only a part came */
 static unsigned long octets_in, octets_out;
 static unsigned numbers_again;       /* SSNs that began anew */
@@ -86,7 +87,9 @@ static void configure(void)
 		.spp_flags = o.heartbeat > 0 ? SPP_HB_ENABLE : 0};
 	struct sctp_udpencaps encaps;
 	struct sctp_assoc_value yes = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 1};
-	struct sctp_assoc_value turns = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = STACK_ROUND_ROBIN};
+	static const uint32_t schedulers[] = STACK_SCHEDULERS;
+	struct sctp_assoc_value order = {.assoc_id = SCTP_FUTURE_ASSOC,
+		.assoc_value = schedulers[o.interleave && o.scheduler == ANY_ORDER ? ROUND_ROBIN : o.scheduler]};
 	int on = 1, size = (int)o.buffer, between_streams = 2;
 	uint32_t point = 4000; /* else the first parts of many messages would fill the buffer, and wait for ever */
 
@@ -103,8 +106,9 @@ static void configure(void)
 		set(IPPROTO_SCTP, SCTP_INTERLEAVING_SUPPORTED, &yes, sizeof yes, "SCTP_INTERLEAVING_SUPPORTED");
 		if (o.abandon < 0) /* usrsctp mixes up pieces of unordered messages that are given up */
 			set(IPPROTO_SCTP, SCTP_PARTIAL_DELIVERY_POINT, &point, sizeof point, "SCTP_PARTIAL_DELIVERY_POINT");
-		set(IPPROTO_SCTP, STACK_SCHEDULER, &turns, sizeof turns, "the scheduler");
 	}
+	if (o.interleave || o.scheduler != ANY_ORDER)
+		set(IPPROTO_SCTP, STACK_SCHEDULER, &order, sizeof order, "the scheduler");
 	path.spp_address.ss_family = (sa_family_t)family();
 	if (o.heartbeat > 0 || o.path_retrans > 0)
 		set(IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof path, "SCTP_PEER_ADDR_PARAMS");
@@ -172,6 +176,15 @@ static void set_up(void)
 		die("connect");
 }
 
+/* rank_streams gives each stream its priority, once there is an association. */
+static void rank_streams(void)
+{
+	for (unsigned k = 0; o.scheduler == BY_PRIORITY && k < o.out.streams; k++) {
+		struct sctp_stream_value v = {.stream_id = (uint16_t)k, .stream_value = (uint16_t)(k % 3)};
+		set(IPPROTO_SCTP, STACK_SCHEDULER_VALUE, &v, sizeof v, "the priority of a stream");
+	}
+}
+
 /* maybe_end ends the association once everything is sent and received. Called with lock held. */
 static void maybe_end(void)
 {
@@ -194,6 +207,7 @@ static void maybe_end(void)
 /* sender sends the run's messages, and again as the next run when the peer restarts. */
 static void *sender(void *arg)
 {
+	static const uint16_t policies[] = STACK_POLICIES;
 	static unsigned char b[MAX_SIZE + 8];
 	unsigned mine, i = 0;
 
@@ -206,12 +220,13 @@ static void *sender(void *arg)
 		}
 		if (i < o.send) {
 			struct shape s = shape_of(&o.out, mine, i);
+			uint16_t policy = o.abandon >= 0 && i < o.send - 1 ? policies[o.policy] : 0;
+			uint32_t value = o.policy == PRIORITY && important(i) ? 0 : (uint32_t)o.abandon;
 			pthread_mutex_unlock(&lock);
 			ask_if_due(&o, i);
 			fill(&s, b);
 			ssize_t n;
-			while ((n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid,
-					i < o.send - 1 ? o.abandon : -1)) < 0 && errno == EAGAIN &&
+			while ((n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid, policy, value)) < 0 && errno == EAGAIN &&
 				*o.resets != 0)
 				usleep(1000); /* the stream is being reset */
 			if (n != (ssize_t)s.size) {
@@ -281,6 +296,7 @@ static void check(const unsigned char *b, size_t len, const struct sctp_rcvinfo 
 		return;
 	pthread_mutex_lock(&lock);
 	received++;
+	got_important += important(i);
 	got_last = got_last || i + 1 == o.expect;
 	maybe_end();
 	pthread_mutex_unlock(&lock);
@@ -355,6 +371,7 @@ int main(int argc, char **argv)
 	for (unsigned k = 0; k < o.in.streams; k++)
 		last_ssn[k] = -1;
 	set_up();
+	rank_streams();
 	start = now();
 	pthread_create(&thread, NULL, sender, NULL);
 	receive();
@@ -367,11 +384,13 @@ int main(int argc, char **argv)
 	n = stack_counters();
 	line("received %u of %u", received, o.expect);
 	if (o.interleave || o.abandon >= 0)
-		line("extensions pieces=%u cut-off=%u", pieces, cut_off);
+		line("extensions pieces=%u cut-off=%u important=%u", pieces, cut_off, got_important);
 	if (*o.resets != 0)
 		line("numbers-again %u", numbers_again);
 	line("stats seconds=%.3f octets-in=%lu octets-out=%lu chunks-out=%u retransmitted=%u fast=%u timeouts=%u duplicates=%u",
 	     start, octets_in, octets_out, n.chunks_out, n.retransmitted, n.fast, n.timeouts, n.duplicates);
+	if (o.abandon >= 0 && o.policy == PRIORITY && got_important != (o.expect + 2) / 3)
+		bad++;
 	if (received != o.expect && !o.partial)
 		bad++;
 	line("result %s", bad ? "bad" : "ok");

@@ -10,12 +10,16 @@
 #ifdef LINUX_SCTP
 #include <linux/sctp.h>
 #define STACK_SCHEDULER SCTP_STREAM_SCHEDULER
-#define STACK_ROUND_ROBIN SCTP_SS_RR
+#define STACK_SCHEDULER_VALUE SCTP_STREAM_SCHEDULER_VALUE
+#define STACK_SCHEDULERS {SCTP_SS_DEFAULT, SCTP_SS_FCFS, SCTP_SS_RR, SCTP_SS_PRIO} /* by enum scheduler */
+#define STACK_POLICIES {SCTP_PR_SCTP_RTX, SCTP_PR_SCTP_TTL, SCTP_PR_SCTP_PRIO}     /* by enum policy */
 #else
 #include <usrsctp.h>
 #define SCTP_INTERLEAVING_SUPPORTED 0x1206 /* which the header of 0.9.5.0 lacks */
 #define STACK_SCHEDULER SCTP_PLUGGABLE_SS
-#define STACK_ROUND_ROBIN SCTP_SS_ROUND_ROBIN
+#define STACK_SCHEDULER_VALUE SCTP_SS_VALUE
+#define STACK_SCHEDULERS {SCTP_SS_DEFAULT, SCTP_SS_FIRST_COME, SCTP_SS_ROUND_ROBIN, SCTP_SS_PRIORITY}
+#define STACK_POLICIES {SCTP_PR_SCTP_RTX, SCTP_PR_SCTP_TTL, SCTP_PR_SCTP_BUF}
 #endif
 
 #include "options.h"
@@ -32,8 +36,8 @@ int stack_listen(void);
 int stack_accept(void); /* the socket is then the accepted one */
 int stack_connect(void *list, socklen_t len, int addresses);
 
-/* stack_send sends a message, which is given up after so many retransmissions, -1: never. */
-ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, long abandon);
+/* stack_send sends a message, which may be given up: policy is of STACK_POLICIES, 0 for none. */
+ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, uint16_t policy, uint32_t value);
 
 /* stack_receive reads a message, a part of one (no MSG_EOR in flags) or a notification. */
 ssize_t stack_receive(void *b, size_t room, struct sctp_rcvinfo *info, int *flags);

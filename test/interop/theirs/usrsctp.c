@@ -48,15 +48,15 @@ int stack_connect(void *list, socklen_t len, int addresses)
 	return usrsctp_connectx(so, list, addresses, NULL);
 }
 
-ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, long abandon)
+ssize_t stack_send(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid, uint16_t policy, uint32_t value)
 {
 	struct sctp_sendv_spa info = {.sendv_flags = SCTP_SEND_SNDINFO_VALID,
 		.sendv_sndinfo = {.snd_sid = stream, .snd_flags = flags, .snd_ppid = htonl(ppid)}};
 
-	if (abandon >= 0) {
+	if (policy != 0) {
 		info.sendv_flags |= SCTP_SEND_PRINFO_VALID;
-		info.sendv_prinfo.pr_policy = SCTP_PR_SCTP_RTX;
-		info.sendv_prinfo.pr_value = (uint32_t)abandon;
+		info.sendv_prinfo.pr_policy = policy;
+		info.sendv_prinfo.pr_value = value;
 	}
 	return usrsctp_sendv(so, data, len, NULL, 0, &info, sizeof info, SCTP_SENDV_SPA, 0);
 }
@@ -70,7 +70,7 @@ ssize_t stack_receive(void *b, size_t room, struct sctp_rcvinfo *info, int *flag
 	return usrsctp_recvv(so, b, room, NULL, NULL, info, &infolen, &type, flags);
 }
 
-int stack_abort(const char *reason) { return stack_send(reason, strlen(reason), 0, SCTP_ABORT, 0, -1) < 0 ? -1 : 0; }
+int stack_abort(const char *reason) { return stack_send(reason, strlen(reason), 0, SCTP_ABORT, 0, 0, 0) < 0 ? -1 : 0; }
 
 int stack_shutdown(void) { return usrsctp_shutdown(so, SHUT_WR); }
 
