@@ -84,6 +84,6 @@ pr_rows() {
 		abandoned "pr-$policy-loss-reordered-$who" raw4 "$who" "$n" "${options[@]}" --order both
 		[[ $peer_name = usrsctp && $policy != priority ]] || continue
 		abandoned "pr-$policy-i-data-ordered-reordered-$who" raw4 "$who" "$n" "${options[@]}" --order ordered --interleave
-		abandoned "pr-$policy-i-data-unordered-$who" raw6 "$who" "$n" "${options[@]}" --order unordered --interleave
+		[[ $policy = timed ]] || abandoned "pr-$policy-i-data-unordered-$who" raw6 "$who" "$n" "${options[@]}" --order unordered --interleave
 	done
 }

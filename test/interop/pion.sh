@@ -71,7 +71,6 @@ pion_rows() {
 	for who in us them; do
 		pion_interleaved pion-i-data-rr-$who $who "${messages[@]}" --scheduler rr
 		pion_resets pion-resets-$who $who
-		pion_zero pion-zero-checksum-$who $who "${messages[@]}"
 	done
 	lossy
 	for who in us them; do
