@@ -308,6 +308,7 @@ func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 		t.Setenv("RDDP_PPID", env)
 		check.Equal(t, "this program, told "+env, PPIDsOf(module, since).order.Load(), order)
 	}
+	t.Setenv("RDDP_PPID", "")
 	defer func() { readBuildInfo = debug.ReadBuildInfo }()
 	for version, order := range map[string]int32{"v0.0.0-20250531000000-408ec287e38c": orderMemory,
 		"v0.0.0-20250601000000-408ec287e38c": orderHost} {
