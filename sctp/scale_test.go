@@ -11,6 +11,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -24,17 +25,22 @@ func liveHeap() uint64 {
 }
 
 // idleAssociations returns what an idle association costs in memory, in octets: one end of it, API
-// included, with so many associations to one listener.
-func idleAssociations(t testing.TB, count int) float64 {
+// included, with so many associations of cfg to one listener.
+func idleAssociations(t testing.TB, count int, cfg Config) float64 {
 	p := newPair(t)
-	l := must.Get(p.b.Listen(0, &Config{Backlog: count}))(t)
+	cfg.Backlog = count
+	l := must.Get(p.b.Listen(0, &cfg))(t)
 	ctx := deadlineCtx(t)
 	before := liveHeap()
 	conns := make([]*Conn, count)
 	for i := range conns {
-		conns[i] = must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
+		conns[i] = must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), &cfg))(t)
 	}
 	after := liveHeap()
+	for _, c := range conns {
+		want := cfg.StreamReset != 0
+		must.That(t, c.Extensions().Has(StreamReconfiguration) == want, "extensions are agreed on, or not")
+	}
 	runtime.KeepAlive(conns)
 	p.a.Close()
 	p.b.Close()
@@ -44,7 +50,7 @@ func idleAssociations(t testing.TB, count int) float64 {
 // BenchmarkIdleAssociation prints it.
 func BenchmarkIdleAssociation(b *testing.B) {
 	for b.Loop() {
-		b.ReportMetric(idleAssociations(b, 10_000), "B/association")
+		b.ReportMetric(idleAssociations(b, 10_000, Config{}), "B/association")
 	}
 }
 
@@ -53,8 +59,19 @@ func TestIdleAssociationIsSmall(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory of its own")
 	}
-	each := idleAssociations(t, 4000)
+	each := idleAssociations(t, 4000, Config{})
 	check.That(t, each <= 4<<10, "an idle association takes %.0f octets", each)
+}
+
+// One that has agreed on all extensions takes no more than 6 KiB.
+func TestIdleAssociationWithExtensionsIsSmall(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+	each := idleAssociations(t, 2000, Config{PartialReliability: true, Interleaving: true,
+		StreamReset: AllowStreamReset | AllowTSNReset | AllowAddStreams, NewScheduler: sched.WeightedFairQueueing})
+	t.Logf("%.0f octets", each)
+	check.That(t, each <= 6<<10, "an idle association with extensions takes %.0f octets", each)
 }
 
 // A million INITs create no association and nothing else that stays (RFC 9260 section 5.1).

@@ -10,6 +10,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -150,4 +151,40 @@ func TestSourceEndsARest(t *testing.T) {
 	w.Flush()
 	sent := w.Seen(0, wire.ChunkData)
 	check.That(t, !a.IsIdle() && len(sent) == 1, "%d DATA chunks were sent, it rests: %v", len(sent), a.IsIdle())
+}
+
+// An association that has used all extensions, on ten streams, rests in 8 KiB, its part of sctp.Conn
+// included. One that has agreed on them takes less, see sctp.TestIdleAssociationWithExtensionsIsSmall.
+func TestRestWithExtensionsIsSmall(t *testing.T) {
+	const most, restOfConn = 8 << 10, 1 << 10
+	cfg := func() *assoc.Config {
+		return &assoc.Config{PartialReliability: true, Interleaving: true, StreamReset: allResets,
+			NewScheduler: sched.WeightedFairQueueing}
+	}
+	w, a, b := sctptest.Pair(t, cfg(), cfg())
+	for _, x := range []*assoc.Assoc{a, b} {
+		for i := range wire.StreamID(10) {
+			for _, unordered := range []bool{false, true} {
+				must.OK(t, x.Send(w.Now, &assoc.Message{Stream: i, Unordered: unordered, Body: [2][]byte{make([]byte, 3000)},
+					Policy: assoc.AbandonResent, Limit: 3}))
+			}
+		}
+		w.Run(time.Second)
+		must.OK(t, x.ResetStreams(w.Now, true, true, []wire.StreamID{1, 5}))
+		w.Run(time.Second)
+		must.OK(t, x.AddStreams(w.Now, 1, 1))
+		w.Run(time.Second)
+		must.OK(t, x.ResetTSNs(w.Now))
+		w.Run(time.Second)
+		w.Send(x, 5, []byte("again"))
+		w.Run(time.Second)
+	}
+	sctptest.Drain(a)
+	sctptest.Drain(b)
+	w.Run(5 * time.Minute)
+	for name, x := range map[string]*assoc.Assoc{"first": a, "second": b} {
+		t.Logf("the %s holds %d octets", name, x.Held())
+		check.That(t, x.IsIdle(), "the %s does not rest", name)
+		check.That(t, x.Held() <= most-restOfConn, "the %s holds %d octets", name, x.Held())
+	}
 }

@@ -129,7 +129,7 @@ func (r *Reassembly) restart(first wire.TSN) {
 		}
 	}
 	if r.forgetStreams(); r.interleaves() {
-		r.ext.interleaving.hasRestarted = true
+		r.ext.interleaving.hasRestarted, r.ext.interleaving.index = true, pieceIndex{}
 	}
 	r.byLastTSN = lastTSNIndex{baseTSN: first - 1, restTSN: first}
 }

@@ -145,3 +145,16 @@ func TestWorkForRestsIsBoundedByThePacket(t *testing.T) {
 	check.Equal(t, "octets held", r.Buffered(), many/maxBlocked+1) // and no rest is among them
 	check.OK(t, r.Audit(0))
 }
+
+// What was found by TSNs of before a reset is not looked for among those of after.
+func TestPiecesOfBeforeARestartAreForgotten(t *testing.T) {
+	r := interleavedWith(Config{RecvBuffer: 1 << 20})
+	must.OK(t, feedParts(r, part(2, 1, 0, 0, be, "a"), part(70, 1, 1, 1, eFlag, "b")))
+	must.OK(t, r.RestartTSN(1<<31))
+	for i := range 3000 {
+		must.OK(t, feedParts(r, part(1<<31+i, 2, uint32(i), 0, be, "c")))
+	}
+	_, evicted := r.reassembly.Evict(r.CumTSN())
+	check.That(t, !evicted, "a piece of before is evicted")
+	check.OK(t, r.Audit(0))
+}
