@@ -1,8 +1,9 @@
-// Malformed plays a peer that breaks the rules of RFC 5044 against another implementation of RDMA
-// over TCP, one rule on each connection, and says how each was answered:
+// Malformed plays a peer that breaks the rules of RFC 5044, 5041 and 5040 against another
+// implementation of RDMA over TCP, one rule on each connection, and says how each was answered:
 //
-//	malformed --connect ADDRESS     against a server that serves every connection
-//	malformed --listen ADDRESS      against clients that connect, one for each row
+//	malformed --connect ADDRESS          by Requests, against a server that serves every connection
+//	malformed --connect ADDRESS --fpdus  by FPDUs, behind a good start-up
+//	malformed --listen ADDRESS           by Replies, against clients that connect, one for each row
 //
 // It prints a line for each row, and at the end "result ok rows=N", or how many were not answered
 // as they are to be.
@@ -42,6 +43,7 @@ func terminated(l rdmap.Layer, etype rdmap.EType, code uint8) string {
 type row struct {
 	name  string
 	start []byte   // in place of a start-up frame
+	fpdus []byte   // once the other end has accepted
 	fin   bool     // and then the end of the stream
 	want  []string // how that may be answered
 }
@@ -50,8 +52,12 @@ func main() {
 	fs := cli.NewFlags("malformed")
 	connect := fs.String("connect", "", "break the rules of a Request at the server at this `address`")
 	listen := fs.String("listen", "", "break the rules of a Reply to clients that connect to this `address`")
+	fpdus := fs.Bool("fpdus", false, "with --connect, break the rules of FPDUs")
 	skip := fs.String("skip", "^$", "leave out rows whose name matches this `regexp`")
-	var patience time.Duration
+	var only int
+	fs.Var(cli.Int(&only, 0, 0, 1000), "only", "only the row of this `number`, from 1 on; 0 is all")
+	var patience, settle time.Duration
+	fs.Var(cli.Duration(&settle, 0, 0, time.Minute), "settle", "how long to wait before FPDUs")
 	fs.Var(cli.Duration(&patience, 20*time.Second, time.Second, time.Hour), "patience", "how long to wait")
 	const usage = "Usage: malformed --connect ADDRESS | --listen ADDRESS"
 	if err := cli.Parse(fs, os.Args[1:], os.Stdout, usage); err != nil {
@@ -64,6 +70,9 @@ func main() {
 		os.Exit(2)
 	}
 	rows, next := requestRows(), func() (net.Conn, error) { return dialPatiently(*connect, patience) }
+	if *fpdus {
+		rows = fpduRows()
+	}
 	if *connect == "" {
 		l, err := net.Listen("tcp", *listen)
 		if err != nil {
@@ -73,6 +82,13 @@ func main() {
 		fmt.Println("listening")
 		rows, next = replyRows(), l.Accept
 	}
+	if only > len(rows) {
+		fmt.Println("result none")
+		return
+	}
+	if only > 0 {
+		rows = rows[only-1 : only]
+	}
 	rows = slices.DeleteFunc(rows, func(r row) bool { return left.MatchString(r.name) })
 	wrong := 0
 	for _, r := range rows {
@@ -81,7 +97,7 @@ func main() {
 			fmt.Println("result failed:", err)
 			os.Exit(1)
 		}
-		got := r.play(c, *connect == "", patience)
+		got := r.play(c, *connect == "", settle, patience)
 		c.Close()
 		verdict := "ok"
 		if !slices.Contains(r.want, got) {
@@ -108,7 +124,7 @@ func dialPatiently(to string, patience time.Duration) (c net.Conn, err error) {
 }
 
 // play plays the row on a connection, and returns how it was answered.
-func (r *row) play(c net.Conn, isResponder bool, patience time.Duration) string {
+func (r *row) play(c net.Conn, isResponder bool, settle, patience time.Duration) string {
 	c.SetDeadline(time.Now().Add(patience))
 	if isResponder { // the Request is first
 		if _, err := readFrame(c); err != nil {
@@ -118,7 +134,7 @@ func (r *row) play(c net.Conn, isResponder bool, patience time.Duration) string 
 	if _, err := c.Write(r.start); err != nil {
 		return closed
 	}
-	if r.fin {
+	if r.fin && len(r.fpdus) == 0 {
 		c.(*net.TCPConn).CloseWrite()
 	}
 	if isResponder {
@@ -130,8 +146,17 @@ func (r *row) play(c net.Conn, isResponder bool, patience time.Duration) string 
 		return endOf(err)
 	case f.Rejected:
 		return rejected
+	case len(r.fpdus) == 0:
+		return accepted
 	}
-	return accepted
+	time.Sleep(settle)
+	if _, err := c.Write(r.fpdus); err != nil {
+		return closed
+	}
+	if r.fin {
+		c.(*net.TCPConn).CloseWrite()
+	}
+	return awaitEnd(c)
 }
 
 // awaitEnd reads FPDUs until the end, and returns what they say.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddp/llp"
 	"github.com/rddp-go/rddp/internal/crc32c"
 	"github.com/rddp-go/rddp/mpa"
@@ -50,14 +49,16 @@ func requestRows() []row {
 	reply := mpa.Frame{IsReply: true, CRC: true, Revision: mpa.Revision}
 	return append(startups(good),
 		row{name: "a Reply in place of a Request", start: reply.Append(nil), want: []string{closed}},
-		row{name: "an enhanced Request without connection data", start: append(change(good[:revisionAt+1], revisionAt, 2),
-			0, 0), want: []string{closed, rejected, accepted}},
+		row{name: "an enhanced Request without connection data",
+			start: append(change(good[:revisionAt+1], revisionAt, 2),
+				0, 0), want: []string{closed, rejected, accepted}},
 		row{name: "Markers, which the other end need not have", start: change(good, bitsAt, good[bitsAt]|0x80),
 			want: []string{rejected, closed}},
 		row{name: "reserved bits, which are not looked at", start: change(good, bitsAt, good[bitsAt]|0x0f),
 			want: []string{accepted}},
-		row{name: "an FPDU that does not wait for the Reply", start: append(bytes.Clone(good), fpdu(send(nil))...),
-			want: []string{closed}})
+		row{name: "an FPDU that does not wait for the Reply",
+			start: append(bytes.Clone(good), fpdu(untagged(rdmap.QueueSend, 1, rdmap.OpSend, nil))...),
+			want:  []string{closed}})
 }
 
 // replyRows are for clients, whose Request is an enhanced one.
@@ -72,13 +73,6 @@ func replyRows() []row {
 			terminated(0, rdmap.EType(rdmap.LayerLLP), mpa.CodeFrame))
 	}
 	return list
-}
-
-// send is the ULPDU of a Send.
-func send(payload []byte) []byte {
-	b := make([]byte, ddp.UntaggedHeaderLen)
-	ddp.Untagged{Last: true, QN: rdmap.QueueSend, MSN: 1, Rsvd: [5]byte{rdmap.Control(rdmap.OpSend)}}.Put(b)
-	return append(b, payload...)
 }
 
 // fpdu is the FPDU of an ULPDU, whatever that is.
