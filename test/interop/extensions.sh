@@ -20,7 +20,12 @@ abandoned() {
 	has=() lacks=()
 }
 
-chunks_abandoned() { [[ " $* " = *" --interleave "* ]] && has=(64 194) lacks=(0 192) || { has=(0 192) lacks=(64 194); }; }
+# chunks_abandoned OPTIONS... says what chunks such a row has. What expires before it is sent needs no
+# FORWARD TSN, which may be all of it.
+chunks_abandoned() {
+	[[ " $* " = *" --interleave "* ]] && has=(64 194) lacks=(0 192) || { has=(0 192) lacks=(64 194); }
+	[[ " $* " != *" timed "* ]] || has=("${has[0]}")
+}
 
 # gave_up NAME MESSAGES OPTIONS...: neither all of ours have come, nor all of theirs. Where only what
 # is lost is given up, most have.

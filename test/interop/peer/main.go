@@ -67,7 +67,7 @@ func parseOptions() *options {
 	f.IntVar(&o.send, "send", 0, "messages to send")
 	f.IntVar(&o.expect, "expect", 0, "messages to receive")
 	f.StringVar(&o.sizes, "sizes", "mixed",
-		"of the messages, octets: short (to 1000), small (to 1400), mixed (to 60000, mostly short), big (to 60000, evenly)")
+		"of the messages, octets: short (to 1000), small (1400), mixed (60000, mostly short), big (60000, evenly)")
 	f.StringVar(&o.order, "order", "ordered", "ordered, unordered or both")
 	f.Uint64Var(&o.seed, "seed", 0, "of the messages sent")
 	f.Uint64Var(&o.peerSeed, "peer-seed", 0, "of the messages received")

@@ -59,7 +59,8 @@ func (o *options) runTransfer(c *sctp.Conn) bool {
 		abandoned := c.Abandoned()
 		ext := c.Extensions()
 		printLine("extensions pr=%v i-data=%v zero-checksum=%v pieces=%d cut-off=%d abandoned=%d important=%d",
-			ext.Has(sctp.PartialReliability), ext.Has(sctp.Interleaving), ext.Has(sctp.ZeroChecksum), t.pieces, t.cutOff,
+			ext.Has(sctp.PartialReliability), ext.Has(sctp.Interleaving), ext.Has(sctp.ZeroChecksum),
+			t.pieces, t.cutOff,
 			sumOf(abandoned.Sent[:])+sumOf(abandoned.Unsent[:]), t.important)
 	}
 	if o.resets != "" {

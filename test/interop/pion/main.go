@@ -54,9 +54,11 @@ func parseOptions() *options {
 	f.BoolVar(&o.interleave, "interleave", false, "offer I-DATA (RFC 8260)")
 	f.StringVar(&o.scheduler, "scheduler", "", "of streams with I-DATA: rr or wfq")
 	f.BoolVar(&o.zeroChecksum, "zero-checksum", false, "offer to leave checksums 0 (RFC 9653)")
-	f.IntVar(&o.abandon, "abandon", -1, "give a message up (RFC 7496), by --policy; all is received with the last one")
+	f.IntVar(&o.abandon, "abandon", -1,
+		"give a message up (RFC 7496), by --policy; all is received with the last one")
 	f.StringVar(&o.policy, "policy", "resent", "when it was sent again so often; timed: after so many ms")
-	f.StringVar(&o.resets, "resets", "", "last: close the last stream in the middle of the messages, and go on with it anew")
+	f.StringVar(&o.resets, "resets", "",
+		"last: close the last stream in the middle of the messages, and go on with it anew")
 	f.StringVar(&o.ending, "end", "wait", "wait (for the peer to end it) or shutdown, once all is sent and received")
 	f.IntVar(&o.reorder, "reorder", 0, "percent of packets that later ones overtake")
 	f.IntVar(&o.rtoMax, "rto-max", 0, "RTO.Max in `ms`")
