@@ -123,6 +123,7 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 // failMessages reports every message that was accepted and is not acknowledged. It goes one by one,
 // as PollEvent asks: the program may have queued very many.
 func (a *Assoc) failMessages() {
+	a.reportAbandoned()
 	a.sender().Stop()
 	a.events.push(Event{Kind: eventSenderFailed})
 	rare := a.ensureRareState()

@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -190,4 +191,28 @@ func TestForwardTSNAmongPlacedMessages(t *testing.T) {
 	l.Send(l.Tag, wire.AppendForwardTSN(nil, 1004, []wire.Skip{{SSN: 4}}), ordered(1005, 5, "f"))
 	check.Equal(t, "received", textOf(sctptest.Drain(l.A)), "f|")
 	must.OK(t, l.A.Audit(0))
+}
+
+// Each message has one end, also if it is given up by the timeout that ends the association.
+func TestMessageGivenUpAtTheEndIsReported(t *testing.T) {
+	for limit := range uint32(5) {
+		w, a, _ := sctptest.Pair(t, &assoc.Config{AssocMaxRetrans: 3, PartialReliability: true},
+			&assoc.Config{PartialReliability: true})
+		w.Filter = func(int, wire.Packet) (int, time.Duration) { return 0, 0 } // nothing arrives any more
+		must.OK(t, a.Send(w.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}, Token: 7, Policy: assoc.AbandonResent,
+			Limit: limit}))
+		w.Run(time.Hour)
+		must.Equal(t, "state", a.State(), assoc.Closed)
+		failed := 0
+		for _, ev := range w.Hosts[0].Events {
+			if ev.Kind == assoc.EventSendFailed {
+				check.That(t, ev.Token == 7 && !ev.Unsent, "%+v", ev)
+				failed++
+			}
+			if ev.Kind == assoc.EventDown { // which is the last that the program hears
+				break
+			}
+		}
+		check.Equal(t, fmt.Sprintf("times that the end is reported, %d times resent at most", limit), failed, 1)
+	}
 }
