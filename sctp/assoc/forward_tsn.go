@@ -28,7 +28,7 @@ func (a *Assoc) handleForwardTSN(now rawio.Time, in *inbound, c wire.Chunk) bool
 		return false
 	}
 	f, err := wire.AsForwardTSN(c)
-	if a.expectsForwardTSN(in, err) && !a.isLateForwardTSN(now, f.NewCumTSN()) {
+	if a.expectsForwardTSN(in, err) && !a.isLateForwardTSN(f.NewCumTSN()) {
 		a.recv.ForwardTSN(f)
 	}
 	return true
@@ -42,7 +42,7 @@ func (a *Assoc) handleIForwardTSN(now rawio.Time, in *inbound, c wire.Chunk) boo
 		return false
 	}
 	f, err := wire.AsIForwardTSN(c)
-	if a.expectsForwardTSN(in, err) && !a.isLateForwardTSN(now, f.NewCumTSN()) {
+	if a.expectsForwardTSN(in, err) && !a.isLateForwardTSN(f.NewCumTSN()) {
 		a.recv.IForwardTSN(f)
 	}
 	return true

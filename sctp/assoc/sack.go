@@ -27,7 +27,7 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	res, err := a.sender().HandleSack(now, k)
-	if err != nil && a.isAckAcrossRestart(now, k.CumTSN()) {
+	if err != nil && a.isAckAcrossRestart(k.CumTSN()) {
 		return
 	}
 	if err != nil { // a TSN never sent, section 12.4

@@ -130,7 +130,7 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 			return
 		}
 		res, err := a.sender().HandleCumAck(now, s.CumTSN())
-		if err != nil && a.isAckAcrossRestart(now, s.CumTSN()) {
+		if err != nil && a.isAckAcrossRestart(s.CumTSN()) {
 			return
 		}
 		if err != nil {

@@ -156,7 +156,7 @@ func (a *Assoc) ensureStreamResets(now rawio.Time) *streamResets {
 	a.sender() // it rests no longer
 	rare := a.ensureRareState()
 	if rare.streamResets == nil {
-		h := &streamResets{a: a, ownRestartAt: rawio.Never, peerRestartAt: rawio.Never}
+		h := &streamResets{a: a}
 		h.machine = reconfig.New(reconfig.Config{LocalTSN: a.life.localTSN, PeerTSN: rare.peerTSN,
 			Allowed: a.cfg.StreamReset.allowed(), MaxOut: a.cfg.maxOutStreams(), MaxIn: int(a.cfg.InStreams),
 			Paired: a.hooks.placer != nil, MaxTries: a.cfg.AssocMaxRetrans}, h)

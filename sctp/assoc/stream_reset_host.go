@@ -18,10 +18,10 @@ type streamResets struct {
 	isEnding bool       // the association, or its incarnation, ends,
 	isOver   bool       // or has ended: the machine may still be in the middle of a call
 
-	// When the TSNs of a side began anew, and the first of them; or Never. What comes late may
-	// still have old ones.
-	ownRestartAt, peerRestartAt rawio.Time
-	ownFirstTSN, peerFirstTSN   wire.TSN
+	// The TSNs of a side have begun anew, and the first of them. What comes late may still have old
+	// ones.
+	ownHasRestarted, peerHasRestarted bool
+	ownFirstTSN, peerFirstTSN         wire.TSN
 }
 
 func (h *streamResets) Streams() (out, in int) {
@@ -126,10 +126,10 @@ func (h *streamResets) RestartTSNs(next, expected wire.TSN) {
 		s.ResetSSNs(nil)
 	} else {
 		s.RestartTSN(next)
-		h.ownRestartAt, h.ownFirstTSN = h.now, next
+		h.ownHasRestarted, h.ownFirstTSN = true, next
 	}
 	if expected != h.a.recv.CumTSN()+1 {
-		h.peerRestartAt, h.peerFirstTSN = h.now, expected
+		h.peerHasRestarted, h.peerFirstTSN = true, expected
 		h.a.ecn.echoPending = false
 	}
 	h.abortIfWrong(h.a.recv.RestartTSN(expected))
@@ -150,28 +150,29 @@ func (h *streamResets) Report(e reconfig.Event) {
 	h.a.events.push(Event{Kind: kind, Change: c, Err: e.Err})
 }
 
-// maxLateness is how long a packet may be under way: the maximum segment lifetime of TCP (RFC 9293
-// section 3.4.1). RFC 6525 section 5.1.4 reckons with a quarter of it.
-const maxLateness = 2 * time.Minute
+// maxLateTSNs is how many TSNs after a restart those of before count as late. They are half of all
+// TSNs away. No time would do: a packet may be under way for minutes, and a host may be suspended.
+const maxLateTSNs = 1 << 29
 
-// isLate says whether a TSN is one of before a restart of TSNs that began with first.
-func (h *streamResets) isLate(now, restartAt rawio.Time, first, t wire.TSN) bool {
+// isLate says whether t is of before a restart of TSNs that began with first. next is the next one.
+func isLate(hasRestarted bool, first, next, t wire.TSN) bool {
 	const half = 1 << 30 // of the distance between old and new TSNs
-	return restartAt != rawio.Never && now.Sub(restartAt) < maxLateness && uint32(t-(first-1)) >= half
+	return hasRestarted && uint32(next-first) < maxLateTSNs && uint32(t-(first-1)) >= half
 }
 
 // isAckAcrossRestart says whether the peer acknowledges TSNs of before the last restart of the own
 // ones. They may also be of later: the peer has begun anew, and its answer that says so is not here
 // yet. No such TSN means what was sent.
-func (a *Assoc) isAckAcrossRestart(now rawio.Time, cum wire.TSN) bool {
+func (a *Assoc) isAckAcrossRestart(cum wire.TSN) bool {
 	h := a.streamResets()
-	return h != nil && (h.machine.IsFreezing() || h.isLate(now, h.ownRestartAt, h.ownFirstTSN, cum))
+	return h != nil &&
+		(h.machine.IsFreezing() || isLate(h.ownHasRestarted, h.ownFirstTSN, a.sender().NextTSN(), cum))
 }
 
 // isLateForwardTSN says whether a FORWARD TSN is of before the last restart of the peer's TSNs.
-func (a *Assoc) isLateForwardTSN(now rawio.Time, t wire.TSN) bool {
+func (a *Assoc) isLateForwardTSN(t wire.TSN) bool {
 	h := a.streamResets()
-	if h == nil || !h.isLate(now, h.peerRestartAt, h.peerFirstTSN, t) {
+	if h == nil || !isLate(h.peerHasRestarted, h.peerFirstTSN, a.recv.CumTSN()+1, t) {
 		return false
 	}
 	a.rareCounters().Unexpected++

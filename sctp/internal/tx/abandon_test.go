@@ -177,6 +177,26 @@ func TestRestOfAnExpiredMessageIsDropped(t *testing.T) {
 	check.Equal(t, "buffered", l.s.Buffered(), 0)
 }
 
+// A closed window has the rest of a message wait for a probe. When its life ends, the FORWARD TSN is
+// outstanding, and no probe may go. Its timer does not go off again and again until then.
+func TestNoProbeTimerWhileAForwardTSNIsOutstanding(t *testing.T) {
+	l := newExtensionsLab(t, true, false)
+	l.enqueue(10*full, Message{Policy: AbandonExpired, Expires: 100 * ms})
+	l.enqueue(full, Message{})
+	l.expectSent("the window", "1/0#0B | 2/0#0 | 3/0#0 | 4/0#0 | 5/0#0")
+	l.handleSack(makeSack(5, 0))
+	l.expectSent("nothing yet", "")
+	l.now = 100 * ms
+	l.expectSent("without the rest", "F 6 0#0")
+	for range 20 {
+		was := l.now
+		l.runNextTimeout()
+		l.s.Expire(l.now)
+		l.sendPackets()
+		must.That(t, l.s.NextTimeout() > l.now, "a timer of %v, at %v and at %v", l.s.NextTimeout(), was, l.now)
+	}
+}
+
 func TestRestIsDroppedWithAFragmentThatIsLost(t *testing.T) {
 	// req 3758-3.5-3
 	l := newExtensionsLab(t, true, false)

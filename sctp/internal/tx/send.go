@@ -186,6 +186,9 @@ func (s *Sender) fitPartialChunk(size, room int) int {
 // the slot, with a message for room octets if the Source gives one.
 func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 	idle := s.outstanding.len() == 0
+	if !idle {
+		s.window.probeAt = rawio.Never // a SACK is due, that of a FORWARD TSN perhaps
+	}
 	if s.outstanding.len() >= maxOutstanding || s.outstanding.rwnd <= 0 && !idle || !s.loadMessage(now, room) ||
 		s.isSSNAmbiguous() {
 		return false
