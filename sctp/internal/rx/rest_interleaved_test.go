@@ -150,11 +150,14 @@ func TestWorkForRestsIsBoundedByThePacket(t *testing.T) {
 func TestPiecesOfBeforeARestartAreForgotten(t *testing.T) {
 	r := interleavedWith(Config{RecvBuffer: 1 << 20})
 	must.OK(t, feedParts(r, part(2, 1, 0, 0, be, "a"), part(70, 1, 1, 1, eFlag, "b")))
-	must.OK(t, r.RestartTSN(1<<31))
-	for i := range 3000 {
-		must.OK(t, feedParts(r, part(1<<31+i, 2, uint32(i), 0, be, "c")))
-	}
+	const first = 1<<31 + 5000 // whose place in the index is that of another TSN of before
+	must.OK(t, r.RestartTSN(first))
 	_, evicted := r.reassembly.Evict(r.CumTSN())
 	check.That(t, !evicted, "a piece of before is evicted")
+	for i := range 3000 {
+		must.OK(t, feedParts(r, part(first+i, 2, uint32(i), 0, be, "c")))
+	}
+	_, evicted = r.reassembly.Evict(r.CumTSN())
+	check.That(t, !evicted, "a piece of before is evicted later")
 	check.OK(t, r.Audit(0))
 }
