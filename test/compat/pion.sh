@@ -43,7 +43,7 @@ program() {
 # that is longer than its window.
 mkdir "$tmp/semantics"
 cp compat/pion/*_test.go "$tmp/semantics"
-rm "$tmp"/semantics/{original,environment}_test.go # of what is ours alone
+rm "$tmp"/semantics/{original,environment,inside}_test.go # of what is ours alone
 (cd "$tmp/semantics" && $go mod init semantics 2>/dev/null && $go mod edit -go 1.26 -require "$original" && $go mod tidy 2>/dev/null)
 run "what the original does" "$tmp/semantics" -test.skip '^TestReliability(WithInterleaving)?$/^a_time(,_unordered)?$|^TestMessageLongerThanTheWindow$'
 
