@@ -198,29 +198,14 @@ func (c *CQ) Wait(ctx context.Context) error {
 		c.mu.Lock()
 		c.armed = armAny
 		some := c.n > 0 || c.overflow || c.destroyed
-		conn := c.soleConn()
 		c.mu.Unlock()
 		if some {
 			return nil
 		}
-		if !c.waitReady(ctx, conn) {
+		if !c.waitReady(ctx) {
 			return ctx.Err()
 		}
 	}
-}
-
-// soleConn returns the connection of the only QP that completes here, nil if there is none. Under
-// c.mu.
-func (c *CQ) soleConn() connection {
-	if len(c.qps) != 1 {
-		return nil
-	}
-	for _, a := range c.qps {
-		if p := a.qp.peer.Load(); p != nil {
-			return p.conn
-		}
-	}
-	return nil
 }
 
 // cqAttachment is what the queues of one QP can have outstanding on a CQ.

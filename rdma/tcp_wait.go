@@ -48,19 +48,35 @@ func (s *callerSignal) Wait(a, b <-chan struct{}) bool {
 	return false
 }
 
-// waitReady waits until ready is set, which it reports, or ctx ends. The goroutine may read conn,
-// the only connection that has completions for c, meanwhile.
-func (c *CQ) waitReady(ctx context.Context, conn connection) (set bool) {
+// waitReady waits until ready is set, which it reports, or ctx ends. The goroutine may read the only
+// TCP connection that has completions for c meanwhile.
+func (c *CQ) waitReady(ctx context.Context) (set bool) {
 	s, ok := c.ready.(*callerSignal)
 	if !ok {
 		c.ctxWatch.watchContext(ctx, c.dev)
 		return c.ready.Wait(ctx.Done(), nil)
 	}
 	c.ctxWatch.watchContext(ctx, s)
-	if t, ok := conn.(*tcpConn); ok {
+	if t := c.soleTCPConn(); t != nil {
 		return s.waitReading(t, ctx.Done())
 	}
 	return s.Wait(ctx.Done(), nil)
+}
+
+// soleTCPConn returns the TCP connection of the only QP that completes here, nil if there is none.
+func (c *CQ) soleTCPConn() *tcpConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.qps) != 1 {
+		return nil
+	}
+	for _, a := range c.qps {
+		if p := a.qp.peer.Load(); p != nil {
+			t, _ := p.conn.(*tcpConn)
+			return t
+		}
+	}
+	return nil
 }
 
 // quickReturn is how soon a goroutine has to wait again to read the connection itself.

@@ -143,7 +143,8 @@ func (l *Listener) reconfigureOne(change func(*Config)) error {
 	defer l.t.mu.Unlock()
 	cfg := *cmp.Or(l.newConfig, l.cfg)
 	change(&cfg)
-	cfg.LocalAddrs, cfg.TLS, cfg.identity, cfg.RestartStore = l.cfg.LocalAddrs, l.cfg.TLS, l.cfg.identity, l.cfg.RestartStore
+	cfg.LocalAddrs, cfg.RestartStore = l.cfg.LocalAddrs, l.cfg.RestartStore
+	cfg.TLS, cfg.identity = l.cfg.TLS, l.cfg.identity
 	if err := l.t.ep.Relisten(l.port, cfg.assocConfig()); err != nil {
 		return err
 	}

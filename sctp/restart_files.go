@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 )
 
 // FileRestartStore is a RestartStore of files.
@@ -27,9 +29,6 @@ func (e *RestartStoreError) Error() string { return "sctp: restart store: " + e.
 
 // maxRestartAge is how old a record is kept. A peer gives an association up long before.
 const maxRestartAge = 24 * time.Hour
-
-// maxRestartFile bounds what is read of a file.
-const maxRestartFile = 1 << 20
 
 // NewFileRestartStore returns a store of files in a folder, which it makes if need be. The folder has
 // mode 0700 and its files 0600; it fails with a *RestartStoreError where that is not so, or where
@@ -186,8 +185,8 @@ func (d osDir) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRestartFile+1))
-	if err == nil && len(b) > maxRestartFile {
+	b, err := io.ReadAll(io.LimitReader(f, keymgmt.MaxRestartRecord+1))
+	if err == nil && len(b) > keymgmt.MaxRestartRecord {
 		err = &RestartStoreError{f.Name(), "longer than a record"}
 	}
 	return b, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 )
 
 func TestFileRestartStore(t *testing.T) {
@@ -79,7 +80,7 @@ func TestFileRestartStoreRefusals(t *testing.T) {
 		_, err := s.Take(name)
 		check.That(t, errors.As(err, &e), "Take takes %q", name)
 	}
-	must.OK(t, s.Put("long", make([]byte, maxRestartFile+1)))
+	must.OK(t, s.Put("long", make([]byte, keymgmt.MaxRestartRecord+1)))
 	_, err = s.Take("long")
 	check.That(t, err != nil, "a record without end is read")
 }

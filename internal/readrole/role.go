@@ -157,7 +157,7 @@ func (r *Role) checkLeftAlone() {
 	if r.State() != Free {
 		return
 	}
-	rest := MaxLeftAlone - (r.now().Sub(rawio.Time(r.leftAt.Load())))
+	rest := MaxLeftAlone - r.now().Sub(rawio.Time(r.leftAt.Load()))
 	if rest <= 0 {
 		r.Summon()
 	} else if !r.timerRunning.Swap(true) {

@@ -34,9 +34,11 @@ type RestartRecord struct {
 // The layout of a record: magic, epoch, suite, key, sequence number key and IV of both directions,
 // and name and certificate with their lengths. A SHA-256 of all that is at the end.
 const (
-	restartMagic     = "rddp restart 1\n"
-	restartFixedLen  = len(restartMagic) + 8 + 2
-	maxRestartRecord = 1 << 20
+	restartMagic    = "rddp restart 1\n"
+	restartFixedLen = len(restartMagic) + 8 + 2
+
+	// MaxRestartRecord is the length of the longest record, in octets.
+	MaxRestartRecord = 1 << 20
 )
 
 // ErrRestartRecord is for what is no record, or was cut or changed.
@@ -62,7 +64,7 @@ func (r *RestartRecord) Append(b []byte) []byte {
 // ParseRestartRecord reads a record. It fails with ErrRestartRecord, or with an error of seal.
 func ParseRestartRecord(b []byte) (r RestartRecord, err error) {
 	body := len(b) - sha256.Size
-	if body < restartFixedLen || len(b) > maxRestartRecord || string(b[:len(restartMagic)]) != restartMagic {
+	if body < restartFixedLen || len(b) > MaxRestartRecord || string(b[:len(restartMagic)]) != restartMagic {
 		return r, ErrRestartRecord
 	}
 	if sha256.Sum256(b[:body]) != [sha256.Size]byte(b[body:]) {

@@ -64,7 +64,7 @@ func TestRestartRecordsThatAreNone(t *testing.T) {
 		{"of a suite with longer keys", resum(append(append(bytes.Clone(b[:len(restartMagic)+8]), 0x13, 0x02), b[len(restartMagic)+10:nameAt]...))},
 		{"with a name that is too long", resum(append(append(bytes.Clone(b[:nameAt]), 0xff, 0xff, 0xff, 0xff), b[nameAt+4:]...))},
 		{"with more behind it", resum(append(bytes.Clone(b), 1))},
-		{"longer than any", resum(append(bytes.Clone(b), make([]byte, maxRestartRecord)...))},
+		{"longer than any", resum(append(bytes.Clone(b), make([]byte, MaxRestartRecord)...))},
 	} {
 		_, err := ParseRestartRecord(c.b)
 		check.Error(t, c.name, err, ErrRestartRecord)

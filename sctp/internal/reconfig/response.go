@@ -29,7 +29,7 @@ func (m *Machine) handleResponse(now rawio.Time, r *parameter) {
 // takeResult does what a response says of a part of the own request.
 func (m *Machine) takeResult(now rawio.Time, p *ownPart, r *parameter) {
 	switch {
-	case r.result == wire.ReconfigInProgress && !m.isStuck(p): // H2: the timer starts again
+	case r.result == wire.ReconfigInProgress && !m.becomesStuck(p): // H2: the timer starts again
 		p.progress = partInProgress
 		m.own.expiries = 0
 		m.NoteRequestSent(now)
@@ -66,10 +66,11 @@ func (m *Machine) takeResult(now rawio.Time, p *ownPart, r *parameter) {
 	m.finishPart(p, err)
 }
 
-// isStuck counts an answer "In progress", and says whether a reset of own streams stays in progress for no reason of section 5.2.2: all
-// that the peer has to wait for has come. There are peers that perform it then, tell of it once, and
-// repeat the old answer for ever if that is lost. It is asked for again, with another number.
-func (m *Machine) isStuck(p *ownPart) bool {
+// becomesStuck counts an answer "In progress". It says whether a reset of own streams stays in
+// progress for no reason of section 5.2.2: all that the peer has to wait for has come. There are
+// peers that perform it then, tell of it once, and repeat the old answer for ever if that is lost. It
+// is asked for again, with another number.
+func (m *Machine) becomesStuck(p *ownPart) bool {
 	if p.kind == wire.ParamOutgoingReset && m.host.IsAcked(m.own.lastTSN) {
 		p.stuck++
 	}

@@ -124,7 +124,7 @@ A verdict of *holds* means:
   where that too is below 80%. Its messages arrived as sent.
 - The victim's memory is unchanged, and nothing left it that was not exposed.
 - Third parties got no more packets than the attacker sent, and no more octets than the attack's
-  bound: none; as many as were sent where there is an answer; 4 to 1 for INIT ACK.
+  bound. That is none; as many as were sent, where there is an answer; 4 to 1 for INIT ACK.
 - No other kind of packet was seen than the RFC asks for.`
 
 func (r *report) docSection() string {

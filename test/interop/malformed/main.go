@@ -39,6 +39,11 @@ func terminated(l rdmap.Layer, etype rdmap.EType, code uint8) string {
 	return fmt.Sprintf("terminated %d/%d/%#02x", l, etype, code)
 }
 
+// terminatedEither is terminated, or the same as siw has it: with layer and type in each other's place.
+func terminatedEither(l rdmap.Layer, etype rdmap.EType, code uint8) []string {
+	return []string{terminated(l, etype, code), terminated(rdmap.Layer(etype), rdmap.EType(l), code)}
+}
+
 // row is a rule that is broken.
 type row struct {
 	name  string

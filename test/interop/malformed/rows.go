@@ -68,9 +68,8 @@ func replyRows() []row {
 	request := mpa.Frame{CRC: true, Revision: mpa.EnhancedRevision, Setup: f.Setup}
 	list := append(startups(f.Append(nil)),
 		row{name: "a Request in place of a Reply", start: request.Append(nil), want: []string{closed}})
-	for i := range list { // siw says why, though nothing is set up, with layer and type in each other's place
-		list[i].want = append(list[i].want, terminated(rdmap.LayerLLP, rdmap.ETypeMPA, mpa.CodeFrame),
-			terminated(0, rdmap.EType(rdmap.LayerLLP), mpa.CodeFrame))
+	for i := range list { // siw says why, though nothing is set up
+		list[i].want = append(list[i].want, terminatedEither(rdmap.LayerLLP, rdmap.ETypeMPA, mpa.CodeFrame)...)
 	}
 	return list
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/test/interop/internal/completions"
 )
 
 // adLen is the length of an advertisement: address, STag and length of a buffer.
@@ -26,12 +27,11 @@ const adLen = 16
 
 // end is one end.
 type end struct {
-	qp     *rdma.QP
-	cq     *rdma.CQ
-	mem    []byte // the data, an advertisement to send, and two that come
-	mr     *rdma.MR
-	size   int
-	queued []rdma.WC // completions that were polled and not looked at
+	qp        *rdma.QP
+	completed *completions.Queue
+	mem       []byte // the data, an advertisement to send, and two that come
+	mr        *rdma.MR
+	size      int
 }
 
 func main() {
@@ -110,14 +110,16 @@ var errGone = errors.New("the other end has gone")
 func newEnd(dev *rdma.Device, size int) (e *end, err error) {
 	e = &end{mem: make([]byte, size+3*adLen), size: size}
 	pd := dev.AllocPD()
-	if e.cq, err = dev.CreateCQ(64); err != nil {
+	cq, err := dev.CreateCQ(64)
+	if err != nil {
 		return nil, err
 	}
+	e.completed = completions.New(cq)
 	if e.mr, err = pd.Register(e.mem, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite, nil); err != nil {
 		return nil, err
 	}
 	// rping serves one Read at a time.
-	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 16, MaxRecv: 16,
+	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 16, MaxRecv: 16,
 		IRD: 1, ORD: 1, Negotiate: true})
 	if err != nil {
 		return nil, err
@@ -149,18 +151,9 @@ func (e *end) send() error {
 
 // await waits for a completion of one kind. There is never another one.
 func (e *end) await(ctx context.Context, op rdmap.WCOpcode) (wc rdma.WC, err error) {
-	for len(e.queued) == 0 {
-		var wcs [8]rdma.WC
-		n, err := e.cq.Poll(wcs[:])
-		if err == nil && n == 0 {
-			err = e.cq.Wait(ctx)
-		}
-		if err != nil {
-			return wc, err
-		}
-		e.queued = append(e.queued, wcs[:n]...)
+	if wc, err = e.completed.Next(ctx); err != nil {
+		return wc, err
 	}
-	wc, e.queued = e.queued[0], e.queued[1:]
 	switch {
 	case wc.Status == rdmap.StatusWRFlushErr:
 		return wc, errors.Join(errGone, e.qp.Err())

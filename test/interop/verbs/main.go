@@ -21,6 +21,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/test/interop/internal/completions"
 )
 
 const (
@@ -43,14 +44,13 @@ func (n note) put(b []byte) {
 
 // end is one end.
 type end struct {
-	kind   string
-	size   int
-	pd     *rdma.PD
-	qp     *rdma.QP
-	cq     *rdma.CQ
-	mem    []byte // local data, a note to send, the target of the peer, and what is received
-	mr     *rdma.MR
-	queued []rdma.WC // completions that were polled and not looked at
+	kind      string
+	size      int
+	pd        *rdma.PD
+	qp        *rdma.QP
+	completed *completions.Queue
+	mem       []byte // local data, a note to send, the target of the peer, and what is received
+	mr        *rdma.MR
 }
 
 func main() {
@@ -93,13 +93,15 @@ func main() {
 
 func newEnd(dev *rdma.Device, kind string, size int) (e *end, err error) {
 	e = &end{kind: kind, size: size, pd: dev.AllocPD(), mem: make([]byte, 2*size+noteLen+numSlots*(size+noteLen))}
-	if e.cq, err = dev.CreateCQ(64); err != nil {
+	cq, err := dev.CreateCQ(64)
+	if err != nil {
 		return nil, err
 	}
+	e.completed = completions.New(cq)
 	if e.mr, err = e.pd.Register(e.mem, rdma.LocalWrite|rdma.RemoteRead|rdma.RemoteWrite, nil); err != nil {
 		return nil, err
 	}
-	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 16, MaxRecv: 16,
+	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: cq, RecvCQ: cq, MaxSend: 16, MaxRecv: 16,
 		IRD: 4, ORD: 4, Negotiate: true})
 	if err != nil {
 		return nil, err
@@ -142,18 +144,9 @@ func check(b []byte, round uint32, what string) error {
 
 // await waits for a completion of one kind. There is never another one.
 func (e *end) await(ctx context.Context, op rdmap.WCOpcode) (wc rdma.WC, err error) {
-	for len(e.queued) == 0 {
-		var wcs [8]rdma.WC
-		n, err := e.cq.Poll(wcs[:])
-		if err == nil && n == 0 {
-			err = e.cq.Wait(ctx)
-		}
-		if err != nil {
-			return wc, err
-		}
-		e.queued = append(e.queued, wcs[:n]...)
+	if wc, err = e.completed.Next(ctx); err != nil {
+		return wc, err
 	}
-	wc, e.queued = e.queued[0], e.queued[1:]
 	if wc.Status != rdmap.StatusSuccess || wc.Opcode != op {
 		return wc, fmt.Errorf("%v: %v, and not %v: %w", wc.Opcode, wc.Status, op, e.qp.Err())
 	}
