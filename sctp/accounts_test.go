@@ -19,11 +19,11 @@ import (
 func (t *Transport) unsettledAccounts() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	used, own := t.memory.total.Used(), t.memory.own.Drawn()
-	if used != own || len(t.memory.orphans) > 0 || len(t.conns) > 0 || t.memory.numUnderPressure.Load() != 0 {
+	used, own := t.memory.budget.total.Used(), t.memory.own.Drawn()
+	if used != own || len(t.memory.orphans) > 0 || len(t.conns) > 0 || t.memory.budget.numUnderPressure.Load() != 0 {
 		return fmt.Sprintf("%d octets are counted, %d of them of no peer; %d have ended and hold something, %d "+
 			"live, %d are squeezed",
-			used, own, len(t.memory.orphans), len(t.conns), t.memory.numUnderPressure.Load())
+			used, own, len(t.memory.orphans), len(t.conns), t.memory.budget.numUnderPressure.Load())
 	}
 	return ""
 }

@@ -119,8 +119,8 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 	var owner, other account.Account
 	g := backlog{assocAccount: &owner, account: new(account.Account)}
 	defer g.close()
-	total.Open(&owner, host)
-	total.Open(&other, host)
+	total.Open(&owner, account.Peer{Addr: host})
+	total.Open(&other, account.Peer{Addr: host})
 	owner.Share(g.account)
 	owner.Charge(2 * account.Quantum)
 	for i, step := range []struct {
@@ -145,7 +145,7 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 	total := account.NewTotal(1 << 30)
 	var owner account.Account
 	g := backlog{assocAccount: &owner, account: new(account.Account)}
-	total.Open(&owner, netip.MustParseAddr("10.0.1.1"))
+	total.Open(&owner, account.Peer{Addr: netip.MustParseAddr("10.0.1.1")})
 	owner.Share(g.account)
 	buf := rawio.NewBuf(make([]byte, 64<<10))
 	post := func(times int) {

@@ -360,6 +360,9 @@ type TransportConfig struct {
 	// bound. Default a quarter of what this process may use: the least of the RAM, the limit of its
 	// control group, and GOMEMLIMIT.
 	MaxMemory int64
+
+	// MemoryBudget is shared with other Transports, and takes the place of MaxMemory. Default nil.
+	MemoryBudget *MemoryBudget
 }
 
 const (

@@ -208,7 +208,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		if c, err := a.Conn(peers); err == nil {
 			c.Abort("")
 		}
-	}, func(int) { p.a.reclaimMemory(); p.b.reclaimMemory() }, func(i int) {
+	}, func(int) { p.a.memory.budget.reclaimMemory(); p.b.memory.budget.reclaimMemory() }, func(i int) {
 		if i%5 == 0 {
 			runtime.GC()
 		}

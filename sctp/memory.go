@@ -1,17 +1,12 @@
 package sctp
 
 import (
-	"cmp"
-	"math"
 	"net/netip"
 	"runtime"
-	"slices"
 	"sync/atomic"
-	"time"
 	"unsafe"
 	"weak"
 
-	"github.com/rddp-go/rddp/internal/limits"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -24,11 +19,6 @@ import (
 // it: an association may do nothing, or have to go.
 
 const (
-	// memoryShareDivisor is the part of what the process may use that peers may take by default.
-	// defaultMemory is the default if nothing is known.
-	memoryShareDivisor = 4
-	defaultMemory      = 1 << 30
-
 	// connOctets is the memory of an association without its core, which counts itself, and without
 	// what comes and goes. It is the Conn, what it is found by, and what the runtime keeps for its
 	// channels.
@@ -40,29 +30,25 @@ const (
 	packetOctets = int(unsafe.Sizeof(rawio.Packet{})) // of a backlog, besides its octets
 )
 
-// maxMemory is what peers may make the Transport hold.
-func (c *TransportConfig) maxMemory() int64 {
-	switch {
-	case c.MaxMemory > 0:
-		return c.MaxMemory
-	case c.MaxMemory < 0:
-		return math.MaxInt64 / 2
-	}
-	if n, ok := limits.MemoryLimit(); ok {
-		return n / memoryShareDivisor
-	}
-	return defaultMemory
-}
-
 // transportMemory is what the associations of a Transport hold together.
 type transportMemory struct {
-	total *account.Total  // what peers make it hold
-	own   account.Account // guarded by Transport.mu: what it holds for no peer in particular
+	budget *MemoryBudget   // its own, or one that it shares
+	link   uint64          // of account.Peer
+	own    account.Account // guarded by Transport.mu: what it holds for no peer in particular
 	// guarded by Transport.mu: of ended associations with something unread
-	orphans          map[*account.Account]weak.Pointer[Conn]
-	numUnderPressure atomic.Int32 // associations that are
-	reclaimer        reclaimer
-	arenaPool        *rawio.Pool // for backlogs
+	orphans   map[*account.Account]weak.Pointer[Conn]
+	arenaPool *rawio.Pool // for backlogs
+}
+
+func (m *transportMemory) init(t *Transport) {
+	if m.budget = t.cfg.MemoryBudget; m.budget == nil {
+		m.budget = NewMemoryBudget(t.cfg.MaxMemory)
+	}
+	m.budget.total.OpenOwn(&m.own)
+	m.orphans, m.arenaPool = make(map[*account.Account]weak.Pointer[Conn]), rawio.NewPool(arenaOctets, maxIdleArenas)
+	if n := m.budget.join(t); rawio.FeaturesOf(t.link)&rawio.PointToPoint != 0 {
+		m.link = n
+	}
 }
 
 // connMemory is what an association is charged for. Owner only, but for underPressure.
@@ -152,8 +138,8 @@ func (c *Conn) checkPressure() {
 	case over || c.memory.account.IsEased(c.drawnOctets()):
 		c.setMemoryPressure(over)
 	}
-	if p != account.Calm || c.t.memory.numUnderPressure.Load() > 0 {
-		c.t.memory.reclaimer.scheduleRun()
+	if p != account.Calm || c.t.memory.budget.numUnderPressure.Load() > 0 {
+		c.t.memory.budget.reclaimer.scheduleRun()
 	}
 }
 
@@ -177,11 +163,11 @@ func (c *Conn) setMemoryPressure(on bool) {
 	c.memory.underPressure.Store(on)
 	c.core.SetMemoryPressure(on)
 	if on {
-		c.t.memory.numUnderPressure.Add(1)
+		c.t.memory.budget.numUnderPressure.Add(1)
 		c.t.stats.squeezed.Add(1)
 		c.memory.draw(c.heldOctets())
 	} else {
-		c.t.memory.numUnderPressure.Add(-1)
+		c.t.memory.budget.numUnderPressure.Add(-1)
 	}
 }
 
@@ -222,12 +208,17 @@ func (c *Conn) freeMemory() {
 
 // openAccount begins to count what an association with the host at addr holds. Called with mu held.
 func (t *Transport) openAccount(c *Conn, addr netip.Addr) {
-	t.memory.total.Open(c.memory.account, addr)
+	t.memory.budget.openAccount(c.memory.account, t.accountPeer(addr))
 	c.memory.account.Share(c.backlog.account)
 	c.backlog.assocAccount = c.memory.account
 	if c.memory.draw(c.heldOctets()); c.memory.account.Pressure() != account.Calm {
-		t.memory.reclaimer.scheduleRun()
+		t.memory.budget.reclaimer.scheduleRun()
 	}
+}
+
+// accountPeer is whose the account of an association with the host at addr is.
+func (t *Transport) accountPeer(addr netip.Addr) account.Peer {
+	return account.Peer{Addr: addr, Link: t.memory.link}
 }
 
 // closeAccount ends it, and returns the packets that wait in the backlog. What the association
@@ -241,8 +232,17 @@ func (t *Transport) closeAccount(c *Conn) (left []rawio.Packet) {
 }
 
 func (t *Transport) closeAccountLocked(a *account.Account) {
-	t.memory.total.Close(a)
+	t.memory.budget.closeAccount(a)
 	delete(t.memory.orphans, a)
+	t.leaveBudgetAtEnd()
+}
+
+// leaveBudgetAtEnd leaves the budget once the Transport is closed and nothing of it is left that
+// could be reclaimed. Called with mu held.
+func (t *Transport) leaveBudgetAtEnd() {
+	if t.closed && len(t.conns) == 0 && len(t.memory.orphans) == 0 {
+		t.memory.budget.leave(t)
+	}
 }
 
 // keepAccount is for an association that has ended and has something left to read. It counts on
@@ -273,107 +273,16 @@ func (t *Transport) chargeTransport() {
 	t.memory.own.Charge(t.ep.Held())
 }
 
-// reclaimer takes memory back from associations that have too much, one call at a time.
-type reclaimer struct {
-	t         *Transport
-	isRunning atomic.Bool
-	timer     *time.Timer
-	runPause  time.Duration // until the next run, so that runs take a tenth of the time at most
-}
-
-const minReclaimPause = 2 * time.Millisecond
-
-func (r *reclaimer) init(t *Transport) {
-	r.t = t
-	r.timer = time.AfterFunc(time.Hour, r.runReclaim)
-	r.timer.Stop()
-}
-
-// scheduleRun makes it run soon. No lock but association locks may be held.
-func (r *reclaimer) scheduleRun() {
-	if !r.isRunning.Load() && !r.isRunning.Swap(true) {
-		r.timer.Reset(r.runPause)
-	}
-}
-
-// runReclaim is the timer's function.
-func (r *reclaimer) runReclaim() {
-	began := time.Now()
-	r.t.reclaimMemory()
-	r.runPause = max(minReclaimPause, 9*time.Since(began))
-	r.isRunning.Store(false) // a caller from now on has seen what was done, or calls again
-}
-
-// offender is an association that has more than its share.
-type offender struct {
-	c           *Conn
-	drawnOctets int64
-}
-
-// reclaimMemory squeezes every association that has more than its share. It ends the greediest
-// while that is not enough. It releases those that have no more than their share any longer. Of two
-// that have the same the younger goes first.
-func (t *Transport) reclaimMemory() {
-	var list []offender
-	t.mu.RLock()
-	for c := range t.conns {
-		if d := c.drawnOctets(); c.memory.account.ExceedsShare(d) || c.memory.underPressure.Load() {
-			list = append(list, offender{c, d})
-		}
-	}
-	for a, w := range t.memory.orphans {
-		if c := w.Value(); c != nil && a.ExceedsShare(a.Drawn()) {
-			list = append(list, offender{c, a.Drawn()})
-		}
-	}
-	t.mu.RUnlock()
-	slices.SortFunc(list, func(a, b offender) int {
-		return cmp.Or(cmp.Compare(b.drawnOctets, a.drawnOctets),
-			cmp.Compare(b.c.origin.assocNumber, a.c.origin.assocNumber))
-	})
-	aborted := false
-	for _, end := range [...]bool{false, true} {
-		for _, d := range list {
-			c := d.c
-			if end && c.memory.account.Pressure() != account.Full {
-				continue
-			}
-			c.lock()
-			c.trimAccounts(c.heldOctets())
-			switch over := c.isOverShare(); {
-			case c.end.memoryFreed:
-			case end && over && c.memory.account.Pressure() == account.Full:
-				t.stats.memoryAborted.Add(1)
-				aborted = true
-				c.abortForMemory(c.memory.account.FairShare())
-			case over, c.memory.underPressure.Load() && c.memory.account.IsEased(c.drawnOctets()):
-				c.setMemoryPressure(over)
-			}
-			c.unlock()
-		}
-	}
-	if aborted {
-		t.eventLog.logLimit(limitMemory, t.stats.memoryAborted.Load())
-	}
-}
-
 // admitsAddr says whether another association with the host at addr has memory. Called with mu
 // held, or for reading.
 func (t *Transport) admitsAddr(addr netip.Addr) bool {
-	if t.memory.total.Admits(addr, connOctets+4<<10) {
+	if t.memory.budget.admits(t.accountPeer(addr), connOctets+4<<10) {
 		return true
 	}
 	t.stats.memoryRefused.Add(1)
 	return false
 }
 
-// Memory is how much of TransportConfig.MaxMemory is used.
-type Memory struct {
-	Used, Max int64 // octets
-}
-
-// Memory returns what peers make this host hold now. It is counted in steps of 64 KiB for an
-// association that has as much.
-func (t *Transport) Memory() Memory {
-	return Memory{Used: t.memory.total.Used(), Max: t.memory.total.Max()}
-}
+// Memory returns what peers make this host hold now, or all Transports that share a MemoryBudget. It
+// is counted in steps of 64 KiB for an association that has as much.
+func (t *Transport) Memory() Memory { return t.memory.budget.Memory() }

@@ -76,9 +76,16 @@ type besieged struct {
 
 func newBesieged(t *testing.T, max int64, cfg *Config) *besieged {
 	t.Helper()
+	return newBesiegedLink(t, func(l *muted) rawio.Link { return l }, TransportConfig{MaxMemory: max}, cfg)
+}
+
+// newBesiegedLink is newBesieged over a link made of a muted one.
+func newBesiegedLink(t *testing.T, wrap func(*muted) rawio.Link, tcfg TransportConfig, cfg *Config) *besieged {
+	t.Helper()
 	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})},
 		bufs: rawio.NewPool(64<<10, 4)}
-	b.Transport = must.Get(NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1}))(t)
+	tcfg.MaxAnswers = -1
+	b.Transport = must.Get(NewTransport(wrap(b.link), &tcfg))(t)
 	t.Cleanup(func() { b.Close() })
 	b.l = must.Get(b.Listen(5000, cfg))(t)
 	return b
@@ -281,7 +288,7 @@ func TestSetupsDoNotLockData(t *testing.T) {
 func TestWhoGoesFirst(t *testing.T) {
 	const first = 10_000
 	b := newBesieged(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
-	b.memory.reclaimer.isRunning.Store(true)                            // it has not got to it
+	b.memory.budget.reclaimer.isRunning.Store(true)                     // it has not got to it
 	from := netip.MustParseAddr("10.0.1.1")
 	modest, greedy := b.newAttacker(from, 1), b.newAttacker(from, 2)
 	for i := range 2 {
@@ -292,7 +299,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	for i := 0; i < 20 && !greedy.c.memory.underPressure.Load(); i++ {
 		greedy.sendChunks(greedy.dataChunk(0, uint16(1+i), 0, whole, 60_000))
 	}
-	now, ever := b.memory.numUnderPressure.Load(), b.Stats().Squeezed
+	now, ever := b.memory.budget.numUnderPressure.Load(), b.Stats().Squeezed
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
 	check.That(t, greedy.c.memory.underPressure.Load() && s.RecvWindow == 0 && s.Evicted != 0,
@@ -316,7 +323,7 @@ func TestWhoGoesFirst(t *testing.T) {
 		a := b.newAttacker(from, 10+port)
 		a.sendChunks(a.dataChunk(0, 0, 0, whole, 60_000))
 	}
-	b.reclaimMemory()
+	b.memory.budget.reclaimMemory()
 	check.That(t, isClosed(greedy.c.Done()) && !isClosed(modest.c.Done()),
 		"the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
 	n := int32(0)
@@ -325,9 +332,9 @@ func TestWhoGoesFirst(t *testing.T) {
 			n++
 		}
 	}
-	check.That(t, b.memory.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone",
-		b.memory.numUnderPressure.Load()-n,
-		b.memory.numUnderPressure.Load())
+	check.That(t, b.memory.budget.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone",
+		b.memory.budget.numUnderPressure.Load()-n,
+		b.memory.budget.numUnderPressure.Load())
 }
 
 // pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that
@@ -343,9 +350,9 @@ func newPressed(t *testing.T) *pressed {
 	p := &pressed{besieged: newBesieged(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"),
 		log: make(lines, 9)}
 	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	p.memory.reclaimer.isRunning.Store(true) // it comes when it is called by hand
-	p.memory.reclaimer.runPause = time.Hour
-	p.memory.total.Open(&p.load, p.from)
+	p.memory.budget.reclaimer.isRunning.Store(true) // it comes when it is called by hand
+	p.memory.budget.reclaimer.runPause = time.Hour
+	p.memory.budget.total.Open(&p.load, account.Peer{Addr: p.from})
 	return p
 }
 
@@ -390,7 +397,7 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 				a.c.releaseLock()
 			}
 			b.load.Trim(row.load * quantum)
-			b.reclaimMemory()
+			b.memory.budget.reclaimMemory()
 			check.That(t, (a.c.memory.underPressure.Load() == row.squeezed || row.ended) &&
 				isClosed(a.c.Done()) == row.ended &&
 				len(b.log) > 0 == row.ended &&
@@ -413,10 +420,10 @@ func testReclaimer(t *testing.T) {
 	b := newPressed(t)
 	a := b.newAttacker(b.from, 1)
 	called := func(do func()) bool {
-		b.memory.reclaimer.isRunning.Store(false)
+		b.memory.budget.reclaimer.isRunning.Store(false)
 		do()
-		defer b.memory.reclaimer.timer.Stop()
-		return b.memory.reclaimer.isRunning.Swap(true)
+		defer b.memory.budget.reclaimer.timer.Stop()
+		return b.memory.budget.reclaimer.isRunning.Swap(true)
 	}
 	port := uint16(10)
 	for _, row := range []struct {
@@ -425,11 +432,11 @@ func testReclaimer(t *testing.T) {
 		want     [2]bool // at a charge, and a new association
 	}{{1, 0, [2]bool{}}, {1, 1, [2]bool{true, false}}, {7, 0, [2]bool{true, true}}, {9, 0, [2]bool{true, true}}} {
 		b.load.Trim(row.load * account.Quantum)
-		b.memory.numUnderPressure.Store(row.squeezed)
+		b.memory.budget.numUnderPressure.Store(row.squeezed)
 		a.c.lock()
 		got := [2]bool{called(func() { a.c.trimAccounts(0); a.c.chargeMemory() }), false}
 		a.c.releaseLock()
-		b.memory.numUnderPressure.Store(0)
+		b.memory.budget.numUnderPressure.Store(0)
 		got[1] = called(func() { b.newAttacker(b.from, port) })
 		port++
 		check.That(t, got == row.want, "%+v: called at a charge, and for a new association: %v", row, got)
@@ -448,15 +455,15 @@ func testReclaimer(t *testing.T) {
 	for _, slow := range []stepCounter{new(lazy), nil} {
 		a.c.peekAssoc(func(*assoc.Assoc) { a.c.upper.stepCounter = slow })
 		began := time.Now()
-		b.memory.reclaimer.runReclaim()
+		b.memory.budget.reclaimer.runReclaim()
 		took := time.Since(began)
-		check.That(t, took > 0 == (slow != nil) && b.memory.reclaimer.runPause == max(minReclaimPause, 9*took) &&
-			!b.memory.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.memory.reclaimer.runPause)
+		check.That(t, took > 0 == (slow != nil) && b.memory.budget.reclaimer.runPause == max(minReclaimPause, 9*took) &&
+			!b.memory.budget.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.memory.budget.reclaimer.runPause)
 	}
-	b.memory.reclaimer.timer.Reset(time.Hour)
+	b.memory.budget.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
 	b.Close()
-	check.That(t, !b.memory.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed,
+	check.That(t, !b.memory.budget.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed,
 		"a Transport that is closed has timers")
 }
 
@@ -474,7 +481,7 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 			list = append(list, a)
 		}
 		b.load.Trim((2 - min(more, 0)) * account.Quantum)
-		b.reclaimMemory()
+		b.memory.budget.reclaimMemory()
 		for i, a := range list {
 			goes := i == more || more-i == -3
 			check.That(t, isClosed(a.c.Done()) == goes, "of three, the %d-th with more, the %d-th goes: %v", more, i,
@@ -625,7 +632,7 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 // it sends: it waits for acknowledgements.
 func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	b := newBesieged(t, 1<<20, &Config{Backlog: 10})
-	b.memory.reclaimer.isRunning.Store(true) // it would end the greedy
+	b.memory.budget.reclaimer.isRunning.Store(true) // it would end the greedy
 	a := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 1)
 	other := b.newAttacker(netip.MustParseAddr("10.0.1.1"), 2)
 	for i := range 7 {
@@ -687,7 +694,7 @@ func TestGreediestGoes(t *testing.T) {
 		must.That(t, port != 300, "it has no limit")
 	}
 	until(t, "the reclaimer to be at rest, as which it stays", func() bool {
-		return !b.memory.reclaimer.isRunning.Swap(true)
+		return !b.memory.budget.reclaimer.isRunning.Swap(true)
 	})
 	for port := uint16(300); b.newAttacker(from, port) != nil; port++ { // again until there is no room
 	}
@@ -733,14 +740,14 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 	// Others need it: its reader hears why, and its end is what it was.
 	a.sendChunks(a.dataChunk(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
-	b.memory.reclaimer.isRunning.Store(true)
+	b.memory.budget.reclaimer.isRunning.Store(true)
 	var load account.Account
-	b.memory.total.Open(&load, netip.MustParseAddr("10.0.1.1"))
+	b.memory.budget.total.Open(&load, account.Peer{Addr: netip.MustParseAddr("10.0.1.1")})
 	for range 3 {
-		b.memory.total.Open(new(account.Account), netip.MustParseAddr("10.0.1.1"))
+		b.memory.budget.total.Open(new(account.Account), account.Peer{Addr: netip.MustParseAddr("10.0.1.1")})
 	}
 	load.Charge(8 * account.Quantum)
-	b.reclaimMemory()
+	b.memory.budget.reclaimMemory()
 	var short *assoc.MemoryError
 	var aborted *assoc.AbortError
 	_, err := readAll(a.c)

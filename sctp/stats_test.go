@@ -316,7 +316,7 @@ func TestTransportLimits(t *testing.T) {
 		c := &row.TransportConfig
 		check.That(t, c.maxPerSource() == row.perSource && c.maxAnswers() == row.answers &&
 			c.maxSetups() == row.setups && c.closeTimeout() == row.timeout &&
-			(c.maxMemory() == row.memory || !known) && c.randReader() == row.rand, "%+v means %+v", c, row)
+			(budgetOctets(c.MaxMemory) == row.memory || !known) && c.randReader() == row.rand, "%+v means %+v", c, row)
 	}
 	c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1})
 	check.That(t, c.backlogLimit() == 128 && c.firstSendBuffer() == 1<<20 && one.backlogLimit() == 1 &&

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/grace"
@@ -22,7 +21,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
-	"github.com/rddp-go/rddp/sctp/internal/account"
 	"github.com/rddp-go/rddp/sctp/internal/tlskeys"
 )
 
@@ -129,11 +127,7 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 		return nil, &rawio.MTUError{MTU: m}
 	}
 	t.eventLog = newEventLog(t.cfg.Logger)
-	t.memory.total, t.memory.orphans = account.NewTotal(t.cfg.maxMemory()),
-		make(map[*account.Account]weak.Pointer[Conn])
-	t.memory.total.OpenOwn(&t.memory.own)
-	t.memory.reclaimer.init(t)
-	t.memory.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
+	t.memory.init(t)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
 		BaseMTU:  rawio.BaseMTUOf(link),
 		Features: rawio.FeaturesOf(link), ErrorDetection: rawio.ErrorDetectionOf(link), New: newAssoc,
@@ -211,6 +205,7 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	t.countEnd(c.end.err)
 	t.ep.Remove(t.now(), &c.core)
 	t.chargeTransport()
+	t.leaveBudgetAtEnd()
 	if c.isDialled() {
 		t.releaseDialPort(c.core.LocalPort())
 	}
@@ -581,7 +576,6 @@ func (t *Transport) Close() error {
 	case <-time.After(abortTimeout):
 	}
 	t.timers.close()
-	t.memory.reclaimer.timer.Stop()
 	err := t.link.Close()
 	select {
 	case <-aborted:
@@ -594,6 +588,8 @@ func (t *Transport) Close() error {
 	t.shardReaders.Wait()
 	t.mu.Lock()
 	t.chargeTransport()
+	t.leaveBudgetAtEnd()
 	t.mu.Unlock()
+	t.memory.budget.stopUnused()
 	return err
 }

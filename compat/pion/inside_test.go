@@ -137,6 +137,14 @@ func TestLinesOfTheStack(t *testing.T) {
 	equal(t, "lines", strings.Join(to.all, "\n"), "warn [n] a k=1\ninfo [n] b of=x k=2 m=3\ndebug [n] c p=1 q=2\ndebug [n] d\ndebug [n] e")
 }
 
+// All associations have one budget of memory, of which each peer has a share.
+func TestAssociationsShareABudget(t *testing.T) {
+	one, other := transportConfig(new(lines), "n"), transportConfig(new(lines), "m")
+	if one.MemoryBudget == nil || one.MemoryBudget != other.MemoryBudget {
+		t.Errorf("budgets %p and %p", one.MemoryBudget, other.MemoryBudget)
+	}
+}
+
 // What is a packet to the original's fuzzers, and what payload types are called.
 func TestPacketsAndNames(t *testing.T) {
 	head := make([]byte, 12)

@@ -6,13 +6,7 @@ import (
 	"strings"
 
 	"github.com/pion/logging"
-	stack "github.com/rddp-go/rddp/sctp"
 )
-
-// transportConfig has the stack log where the association does.
-func transportConfig(log logging.LeveledLogger, name string) *stack.TransportConfig {
-	return &stack.TransportConfig{Logger: slog.New(&logHandler{log: log, prefix: "[" + name + "] "})}
-}
 
 // logHandler writes the stack's lines to a logger of pion/logging.
 type logHandler struct {

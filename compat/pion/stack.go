@@ -2,12 +2,15 @@ package sctp
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pion/logging"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/netconn"
 	stack "github.com/rddp-go/rddp/sctp"
@@ -88,6 +91,15 @@ func stackConfig(s *settings) *stack.Config {
 		cfg.RTOInitial, cfg.RTOMin = min(cfg.RTOMax, time.Second), min(cfg.RTOMax, time.Second)
 	}
 	return cfg
+}
+
+// memoryBudget is what the peers of all associations may make the process hold.
+var memoryBudget = sync.OnceValue(func() *stack.MemoryBudget { return stack.NewMemoryBudget(0) })
+
+// transportConfig has the stack log where the association does.
+func transportConfig(log logging.LeveledLogger, name string) *stack.TransportConfig {
+	return &stack.TransportConfig{Logger: slog.New(&logHandler{log: log, prefix: "[" + name + "] "}),
+		MemoryBudget: memoryBudget()}
 }
 
 // endOf is why an association has ended, as the original says it.

@@ -21,7 +21,7 @@ const (
 // exclusively; all else may run concurrently.
 type Total struct {
 	max       int64
-	hosts     map[quota.HostGroup]*Host
+	hosts     map[hostKey]*Host
 	_         [64]byte // what follows changes rarely, and by all processors
 	used      atomic.Int64
 	numGroups atomic.Int64 // the largest groups in hosts
@@ -31,12 +31,39 @@ type Total struct {
 // Host is what one peer address makes a host hold, with all its associations. It may also be a
 // group of such addresses: a peer with many addresses has the share of one.
 type Host struct {
-	key        quota.HostGroup
+	key        hostKey
 	parent     *Host // the group that it is in; nil: it is in none
 	_          [64]byte
 	used       atomic.Int64
 	numMembers atomic.Int64 // associations, or the members of a group
 	_          [48]byte
+}
+
+// Peer is whose an account is.
+type Peer struct {
+	Addr netip.Addr
+	Link uint64 // the number of a link that leads to nobody else, where addresses mean nothing; 0: any other
+}
+
+// hostKey names a Host: a group of addresses, or a link.
+type hostKey struct {
+	group quota.HostGroup
+	link  uint64
+}
+
+// maxGroups is how many Hosts a peer is in at most.
+const maxGroups = quota.MaxGroups
+
+// keysOf appends the keys of the Hosts that a peer is in to list, the smallest first.
+func keysOf(p Peer, list []hostKey) []hostKey {
+	if p.Link != 0 {
+		return append(list, hostKey{link: p.Link})
+	}
+	var room [maxGroups]quota.HostGroup
+	for _, g := range quota.GroupsOf(p.Addr, room[:0]) {
+		list = append(list, hostKey{group: g})
+	}
+	return list
 }
 
 // Account is what one association holds. Only its owner changes it, others may look how much it has
@@ -51,7 +78,7 @@ type Account struct {
 
 // NewTotal returns a Total of so many octets.
 func NewTotal(octets int64) *Total {
-	return &Total{max: octets, hosts: make(map[quota.HostGroup]*Host)}
+	return &Total{max: octets, hosts: make(map[hostKey]*Host)}
 }
 
 // Max returns the octets that may be held.
@@ -90,16 +117,16 @@ func memberLimit(limit, used, n int64) int64 {
 	return limit
 }
 
-// Admits says whether there is room for another association of the host at addr, which begins with
-// so many octets. It asks whether that is a fair share. If too little is left, other associations
-// have more than their share and have to go.
-func (t *Total) Admits(addr netip.Addr, octets int) bool {
-	var room [quota.MaxGroups]quota.HostGroup
-	groups := quota.GroupsOf(addr, room[:0])
+// Admits says whether there is room for another association of a peer, which begins with so many
+// octets. It asks whether that is a fair share. If too little is left, other associations have more
+// than their share and have to go.
+func (t *Total) Admits(p Peer, octets int) bool {
+	var room [maxGroups]hostKey
+	keys := keysOf(p, room[:0])
 	var of *Host // the smallest group that there is
-	i := len(groups)
-	for ; i > 0 && t.hosts[groups[i-1]] != nil; i-- {
-		of = t.hosts[groups[i-1]]
+	i := len(keys)
+	for ; i > 0 && t.hosts[keys[i-1]] != nil; i-- {
+		of = t.hosts[keys[i-1]]
 	}
 	limit, associations := int64(0), int64(1)
 	switch {
@@ -122,16 +149,16 @@ func roundToQuantum(octets int) int {
 	return (octets + step - 1) / step * step
 }
 
-// Open makes a the account of an association with the host at addr.
-func (t *Total) Open(a *Account, addr netip.Addr) {
-	var room [quota.MaxGroups]quota.HostGroup
-	groups := quota.GroupsOf(addr, room[:0])
+// Open makes a the account of an association with a peer.
+func (t *Total) Open(a *Account, p Peer) {
+	var room [maxGroups]hostKey
+	keys := keysOf(p, room[:0])
 	var h *Host
-	for i := len(groups) - 1; i >= 0; i-- {
-		m := t.hosts[groups[i]]
+	for i := len(keys) - 1; i >= 0; i-- {
+		m := t.hosts[keys[i]]
 		if m == nil {
-			m = &Host{key: groups[i], parent: h}
-			t.hosts[groups[i]] = m
+			m = &Host{key: keys[i], parent: h}
+			t.hosts[keys[i]] = m
 			t.memberCount(h).Add(1)
 		}
 		h = m
@@ -166,7 +193,7 @@ func (t *Total) Close(a *Account) {
 	}
 }
 
-// Closed says whether Close was called. Like Close it needs the Total exclusively.
+// Closed says whether Close was called. It is for the one that calls Close.
 func (a *Account) Closed() bool { return a.closed }
 
 // Drawn returns the octets that the account counts as held: what it holds, rounded up.

@@ -26,7 +26,7 @@ func TestOneNetworkHasThePartOfOneHost(t *testing.T) {
 		var list []*Account
 		open := func(a netip.Addr) *Account {
 			acc := new(Account)
-			tot.Open(acc, a)
+			tot.Open(acc, Peer{Addr: a})
 			list = append(list, acc)
 			return acc
 		}
@@ -44,9 +44,9 @@ func TestOneNetworkHasThePartOfOneHost(t *testing.T) {
 			check.That(t, a.FairShare() >= octets/row.least, "%s: a host %s may hold %d of %d octets", row.name, name,
 				a.FairShare(), octets)
 		}
-		check.That(t, tot.Admits(netip.MustParseAddr("10.0.0.2"), octets/8) &&
-			tot.Admits(netip.MustParseAddr("10.0.0.1"), octets/8), "%s: others are refused", row.name)
-		check.That(t, !tot.Admits(netip.MustParseAddr("2001:db8::1"), octets/8), "%s: one more of theirs is admitted",
+		check.That(t, tot.Admits(Peer{Addr: netip.MustParseAddr("10.0.0.2")}, octets/8) &&
+			tot.Admits(Peer{Addr: netip.MustParseAddr("10.0.0.1")}, octets/8), "%s: others are refused", row.name)
+		check.That(t, !tot.Admits(Peer{Addr: netip.MustParseAddr("2001:db8::1")}, octets/8), "%s: one more of theirs is admitted",
 			row.name)
 		for _, a := range list {
 			a.Charge(0)
