@@ -50,6 +50,7 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) hostile HOSTILE='--crowd 1000 --crowd-window 10s'
 	$(MAKE) siege DURATION=1h
 	$(MAKE) soak DURATION=1h
+	$(MAKE) soak DURATION=10m LINK=conn
 	$(MAKE) mutants
 	$(MAKE) mutants SAMPLE=1000
 	$(GO) run ./test/locks
@@ -138,7 +139,7 @@ worlds: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's
 	$(GO) test ./internal/test/simulation -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)
 	CGO_ENABLED=1 $(GO) test -race ./rdma -run '^TestNothingChangesAfterInvalidate$$' -count=1 -timeout 2h -v -invalidations=$(INVALIDATIONS)
 
-soak: ## DURATION (2m) of faults and kills between two network namespaces, every message accounted for (root; LINK=raw|udp|both SOAK=flags)
+soak: ## DURATION (2m) of faults and kills between two network namespaces, every message accounted for (root; LINK=raw|udp|conn|both SOAK=flags)
 	@$(GO) build -o bin/ ./test/soak
 	@bin/soak -link $(LINK) -duration $(DURATION) $(SOAK)
 

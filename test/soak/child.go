@@ -28,7 +28,7 @@ type order struct {
 	Server   bool
 	Name     string
 	Number   uint32 // of the incarnation, unique in a run
-	Link     string // raw or udp
+	Link     string // raw, udp or conn
 	Ledger   string // file
 	Local    []netip.Addr
 	Serve    service   // of a server
@@ -36,13 +36,16 @@ type order struct {
 	Rate     float64   // of a client: operations a second
 	OwnPorts uint16    // of a client: how far its fixed SCTP ports are from the servers'
 	Seed     uint64
+
+	Clients []netip.Addr // of a server over conn: where each client is
+	Index   int          // of a client over conn: which of these it is
 }
 
 // service is where a server is found.
 type service struct {
 	Name     string
 	Addr     netip.Addr
-	UDPPort  uint16
+	UDPPort  uint16 // over conn that of the first client, each further one has the next
 	RDMAPort uint16
 	SCTPPort uint16
 }
@@ -187,22 +190,52 @@ func (c *child) awaitRest() string {
 	return ""
 }
 
+// openDevices makes the devices of a server: one, or over conn one for each client.
+func (c *child) openDevices() ([]*rdma.Device, error) {
+	if c.Link != "conn" {
+		d, err := c.openDevice(c.Serve)
+		return []*rdma.Device{d}, err
+	}
+	var all []*rdma.Device
+	for i, client := range c.Clients {
+		port := c.Serve.UDPPort + uint16(i)
+		link, err := openConn(netip.AddrPortFrom(c.Local[0], port), netip.AddrPortFrom(client, port))
+		if err != nil {
+			return all, err
+		}
+		d, err := c.newDevice(link, c.Serve)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
 // openDevice makes the device for one server, or of one. Only a server has ports that others know.
 func (c *child) openDevice(s service) (*rdma.Device, error) {
 	var link rawio.Link
 	var err error
-	if c.Link == "udp" {
+	switch c.Link {
+	case "conn":
+		port := s.UDPPort + uint16(c.Index)
+		link, err = openConn(netip.AddrPortFrom(c.Local[0], port), netip.AddrPortFrom(s.Addr, port))
+	case "udp":
 		port := udp.AnyPort
 		if c.Server {
 			port = int(s.UDPPort)
 		}
 		link, err = udp.Open(udp.Config{Port: port})
-	} else {
+	default:
 		link, err = raw.Open(raw.Config{})
 	}
 	if err != nil {
 		return nil, err
 	}
+	return c.newDevice(link, s)
+}
+
+func (c *child) newDevice(link rawio.Link, s service) (*rdma.Device, error) {
 	d, err := rdma.NewDevice(link, &rdma.Config{SCTP: c.sctpConfig(s)})
 	if err != nil {
 		link.Close()
@@ -222,8 +255,10 @@ func (c *child) openDevice(s service) (*rdma.Device, error) {
 // sctpConfig has the timers of a short path, so that a dead peer is noticed within some ten
 // seconds.
 func (c *child) sctpConfig(s service) sctp.Config {
-	cfg := sctp.Config{EncapPort: s.UDPPort}
-	cfg.LocalAddrs = c.Local
+	var cfg sctp.Config
+	if c.Link != "conn" { // which has one address a side, and no port of its own
+		cfg.EncapPort, cfg.LocalAddrs = s.UDPPort, c.Local
+	}
 	cfg.RTOInitial, cfg.RTOMin, cfg.RTOMax = 500*time.Millisecond, 200*time.Millisecond, time.Second
 	cfg.HeartbeatInterval = 500 * time.Millisecond
 	return cfg

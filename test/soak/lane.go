@@ -4,8 +4,10 @@ package main
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"time"
 
+	"github.com/rddp-go/rddp/rawio/netconn"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -60,6 +62,14 @@ func (c *child) startClient() error {
 	c.lanes = len(lanes)
 	c.mu.Unlock()
 	return nil
+}
+
+// peerAddr is where the lane's server has an SCTP port.
+func (l *lane) peerAddr(port uint16) netip.AddrPort {
+	if l.Link == "conn" {
+		return netip.AddrPortFrom(netconn.PeerAddr, port)
+	}
+	return netip.AddrPortFrom(l.to.Addr, port)
 }
 
 // beginEntry opens an entry for a new session.

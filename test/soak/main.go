@@ -3,7 +3,7 @@
 // Command soak lets two hosts work on each other for a long time while everything goes wrong. It
 // compares what each end has written down of every message. It needs root, iproute2 and nftables.
 //
-//	soak [-link raw|udp|both] [-duration 2m] [-rate 500] [-cycle 20s] [-loss 1] [-seed N]
+//	soak [-link raw|udp|conn|both] [-duration 2m] [-rate 500] [-cycle 20s] [-loss 1] [-seed N]
 //
 // It makes two network namespaces with two cables between them that lose packets. It runs clients
 // in one and servers in the other, pulls cables, changes MTUs, kills processes with kill -9, and
@@ -42,7 +42,7 @@ type options struct {
 func main() {
 	var o options
 	text := flag.String("child", "", "run as a process of a soak, by these `orders`")
-	flag.StringVar(&o.link, "link", "both", "`link`: raw, udp or both at the same time")
+	flag.StringVar(&o.link, "link", "both", "`link`: raw, udp, both at the same time, or conn, a socket of net")
 	flag.Var(cli.Duration(&o.duration, 2*time.Minute, time.Second, cli.Year), "duration", "how long")
 	flag.Var(cli.Duration(&o.cycle, 20*time.Second, time.Second, 24*time.Hour), "cycle",
 		"from one rest, where everything is compared, to the next")
@@ -61,9 +61,9 @@ func main() {
 	switch o.link {
 	case "both":
 		links = []string{"raw", "udp"}
-	case "raw", "udp":
+	case "raw", "udp", "conn":
 	default:
-		exitWith(fmt.Errorf("-link %s: it is raw, udp or both", o.link))
+		exitWith(fmt.Errorf("-link %s: it is raw, udp, conn or both", o.link))
 	}
 	if err := checkPrerequisites(); err != nil {
 		exitWith(err)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"net/netip"
 	"time"
 
 	"github.com/rddp-go/rddp/rdma"
@@ -44,7 +43,7 @@ func (l *lane) rdmaSession() {
 	}
 	c := &rdmaClient{side: s, rng: l.rng}
 	ctx, cancel := context.WithTimeout(l.ctx, stuckFor)
-	reply, err := s.qp.Connect(ctx, netip.AddrPortFrom(l.to.Addr, l.to.RDMAPort),
+	reply, err := s.qp.Connect(ctx, l.peerAddr(l.to.RDMAPort),
 		(&privateTerms{id: e.id}).encodeTerms())
 	cancel()
 	if err != nil || !c.peer.decodeFrom(reply) {

@@ -197,10 +197,19 @@ func (s *rdmaServer) postReplies() {
 
 // startServer listens for sessions and for plain associations.
 func (c *child) startServer() error {
-	dev, err := c.openDevice(c.Serve)
+	devices, err := c.openDevices()
 	if err != nil {
 		return err
 	}
+	for _, dev := range devices {
+		if err := c.listenOn(dev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *child) listenOn(dev *rdma.Device) error {
 	rl, err := dev.Listen(c.Serve.RDMAPort)
 	if err != nil {
 		return err

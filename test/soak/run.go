@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -23,7 +24,10 @@ const (
 	mortalClient = "mortal client"
 )
 
-var serverNames = []string{server, mortalServer}
+var (
+	serverNames = []string{server, mortalServer}
+	clientNames = []string{client, mortalClient}
+)
 
 // grace is for how long, after a killed server serves again, its peers may still find out that the
 // one before is gone. An association that has nothing to send learns it by a heartbeat.
@@ -102,12 +106,13 @@ func (r *run) openRun() (err error) {
 func (r *run) startProcess(name string) error {
 	services := make([]service, len(serverNames))
 	for i, name := range serverNames {
-		services[i] = service{Name: name, Addr: hostAddrs(2)[0], UDPPort: uint16(9899 + i), RDMAPort: uint16(5043 + i),
+		services[i] = service{Name: name, Addr: hostAddrs(2)[0], UDPPort: uint16(9899 + len(clientNames)*i), RDMAPort: uint16(5043 + i),
 			SCTPPort: uint16(6000 + i)}
 	}
 	r.numbers++
 	o := order{Name: name, Number: r.numbers, Link: r.link, Rate: r.rate, Seed: r.rng.Uint64(), Local: hostAddrs(1),
-		Servers: services}
+		Servers: services, Clients: []netip.Addr{hostAddrs(1)[0], hostAddrs(11)[0]},
+		Index: slices.Index(clientNames, name)}
 	if name == mortalClient {
 		o.OwnPorts, o.Local = 1000, hostAddrs(11)
 	} else {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -150,7 +149,7 @@ func (l *lane) sctpSession() {
 	cfg := l.sctpConfig(l.to)
 	cfg.Events, cfg.RecvBuffer, cfg.SendBuffer, cfg.LocalPort = sctpEvents, sctpRecvBuffer, sctpSendBuffer, l.port
 	ctx, cancel := context.WithTimeout(l.ctx, stuckFor)
-	conn, err := l.dev.Transport().Dial(ctx, netip.AddrPortFrom(l.to.Addr, l.to.SCTPPort), &cfg)
+	conn, err := l.dev.Transport().Dial(ctx, l.peerAddr(l.to.SCTPPort), &cfg)
 	cancel()
 	if err != nil {
 		e.noteReason("%v", err)
