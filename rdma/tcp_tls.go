@@ -36,15 +36,15 @@ func (t *tcpTransport) encrypt(ctx context.Context, nc net.Conn, host string) (n
 	} else {
 		c = tls.Server(nc, cfg)
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.dev.cfg.TCP.startupTimeout())
-	defer cancel()
+	// Not by ctx: that would close nc before it is known why.
+	_ = nc.SetDeadline(time.Now().Add(t.dev.cfg.TCP.startupTimeout()))
 	if err = c.HandshakeContext(ctx); err == nil && host != "" && !shown.WasAsked {
 		err = mutualtls.ErrNotAsked
 	}
 	if err != nil {
 		return nil, &TLSError{addrPortOf(nc.RemoteAddr()), err}
 	}
-	return c, nil
+	return c, nc.SetDeadline(time.Time{})
 }
 
 // encrypted runs the handshake of a connection that a program gives, if it has to.
