@@ -17,17 +17,18 @@ export CGO_ENABLED ?= 0
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# cross SYSTEM,PROCESSOR compiles everything, without optimizing, and links the tools.
+# cross SYSTEM,PROCESSOR,FLAGS compiles everything, and links the tools.
 define cross
-	GOOS=$(1) GOARCH=$(2) $(GO) list -export -gcflags='all=-N -l' $(ALL) >/dev/null
-	GOOS=$(1) GOARCH=$(2) $(GO) build -gcflags='all=-N -l' -o /dev/null ./cmd/...
+	GOOS=$(1) GOARCH=$(2) $(GO) list -export $(3) $(ALL) >/dev/null
+	GOOS=$(1) GOARCH=$(2) $(GO) build $(3) -o /dev/null ./cmd/...
 endef
+fast := -gcflags='all=-N -l'
 
 build: ## build everything, and cross-compile for the other systems
 	$(GO) build -o bin/ ./cmd/... ./examples/... ./bench/...
-	$(call cross,linux,arm64)
-	$(call cross,darwin,arm64)
-	$(call cross,windows,amd64)
+	$(call cross,linux,arm64,) # as make arches compiles it
+	$(call cross,darwin,arm64,$(fast))
+	$(call cross,windows,amd64,$(fast))
 
 check: ## a working day's check, under a minute: build, gofmt, vet, staticcheck, the tests with -short
 	$(GO) build $(ALL)

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	_ "embed" // of the page
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -106,7 +107,8 @@ func statusText(all map[string]rdma.Snapshot) string {
 			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort,
 				a.Remote, sideLabel(a), ageSince(a.Since))
 			fmt.Fprintf(&b,
-				"\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
+				"\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d "+
+					"retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
 				a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered, a.Memory,
 				a.Retransmits, a.FastRetransmits, a.Timeouts,
 				a.DataOut, a.DataIn, a.DataOctetsIn)
@@ -195,40 +197,10 @@ func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snaps
 		"Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")})
 }
 
-var statusPage = template.Must(template.New("").Funcs(template.FuncMap{"side": sideLabel, "peer": peerLabel, "at": addrLabel, "age": ageSince, "ms": toMilliseconds}).Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>rddp: associations</title>
-<style>
-:root { color-scheme: light dark }
-body { font: 15px/1.4 system-ui, sans-serif; margin: 1em; color: CanvasText; background: Canvas }
-.wide { overflow-x: auto }
-table { border-collapse: collapse; margin-bottom: 1.5em; font-variant-numeric: tabular-nums }
-caption { text-align: left; font-weight: bold; padding: .3em 0 }
-th, td { border: 1px solid GrayText; padding: .2em .5em; text-align: right; white-space: nowrap }
-th:first-child, td:first-child { text-align: left }
-</style></head><body><main>
-<h1>What rddp is doing</h1>
-<p>{{.Now}}. {{if .Hold}}<a href=".">Load this page anew every five seconds</a>{{else}}This page loads itself anew every five seconds: <a href="?hold">hold it</a>{{end}}; the same as <a href="json">JSON</a> and as <a href="text">text</a>.</p>
-{{range $name, $s := .All}}<h2>{{$name}}</h2>
-<div class="wide" tabindex="0" role="region" aria-label="associations of {{$name}}"><table><caption>{{len $s.Associations}} associations</caption>
-<tr><th scope="col">peer</th><th scope="col">state</th><th scope="col">age</th><th scope="col">side</th><th scope="col">queued, bytes</th><th scope="col">outstanding, bytes</th><th scope="col">own window, bytes</th><th scope="col">peer's window, bytes</th><th scope="col">retransmissions</th><th scope="col">timeouts</th><th scope="col">streams out/in</th><th scope="col">memory, bytes</th></tr>
-{{range $s.Associations}}<tr><td>{{.Remote}}</td><td>{{.State}}</td><td>{{age .Since}}</td><td>{{side .}}</td><td>{{.Queued}}</td><td>{{.Outstanding}}</td><td>{{.RecvWindow}}</td><td>{{.PeerWindow}}</td><td>{{.Retransmits}}</td><td>{{.Timeouts}}</td><td>{{.OutStreams}}/{{.InStreams}}</td><td>{{.Memory}}</td></tr>
-{{end}}</table></div>
-<div class="wide" tabindex="0" role="region" aria-label="paths of {{$name}}"><table><caption>Paths</caption>
-<tr><th scope="col">path</th><th scope="col">state</th><th scope="col">congestion control</th><th scope="col">cwnd, bytes</th><th scope="col">in flight, bytes</th><th scope="col">round trip, ms</th><th scope="col">RTO, ms</th><th scope="col">MTU, bytes</th></tr>
-{{range $s.Associations}}{{range .Paths}}<tr><td>{{at .Local}} to {{at .Remote}}</td><td>{{.State}}{{if .Suspected}}, suspected{{end}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
-{{end}}{{end}}</table></div>
-<div class="wide" tabindex="0" role="region" aria-label="streams of {{$name}}"><table><caption>Streams that ordered messages have used</caption>
-<tr><th scope="col">stream</th><th scope="col">peer</th><th scope="col">next SSN out</th><th scope="col">next SSN in</th><th scope="col">messages that wait for an earlier one</th></tr>
-{{range $a := $s.Associations}}{{range .Streams}}<tr><td>{{.ID}}</td><td>{{$a.Remote}}</td><td>{{.NextOut}}</td><td>{{.NextIn}}</td><td>{{.Waiting}}</td></tr>
-{{end}}{{end}}</table></div>
-{{with $s.QPs}}<div class="wide" tabindex="0" role="region" aria-label="queue pairs of {{$name}}"><table><caption>{{len .}} queue pairs</caption>
-<tr><th scope="col">QP</th><th scope="col">state</th><th scope="col">peer</th><th scope="col">age</th><th scope="col">domain</th><th scope="col">SCTP stream</th><th scope="col">IRD/ORD</th><th scope="col">messages in</th><th scope="col">messages out</th></tr>
-{{range .}}<tr><td>{{.Num}}</td><td>{{.State}}</td><td>{{peer .}}</td><td>{{age .Since}}</td><td>{{.PD}}</td><td>{{.SCTP}}</td><td>{{.IRD}}/{{.ORD}}</td><td>{{.Stream.In}}</td><td>{{.Stream.Out}}</td></tr>
-{{end}}</table></div>{{end}}
-{{with $s.Regions}}<div class="wide" tabindex="0" role="region" aria-label="regions of {{$name}}"><table><caption>{{len .}} regions</caption>
-<tr><th scope="col">domain</th><th scope="col">bytes</th><th scope="col">rights</th><th scope="col">valid</th></tr>
-{{range .}}<tr><td>{{.PD}}</td><td>{{.Octets}}</td><td>{{.Access}}</td><td>{{.Valid}}</td></tr>
-{{end}}</table></div>{{end}}
-{{end}}</main></body></html>
-`))
+var (
+	//go:embed status.html
+	statusHTML string
+
+	statusPage = template.Must(template.New("").Funcs(template.FuncMap{"side": sideLabel, "peer": peerLabel,
+		"at": addrLabel, "age": ageSince, "ms": toMilliseconds}).Parse(statusHTML))
+)
