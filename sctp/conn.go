@@ -74,7 +74,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	}
 	c.recv.readable.init(t)
 	c.recv.deadline.t, c.send.deadline.t, c.recv.deadline.signal = t, t, &c.recv.readable
-	c.backlog.arenaPool = t.memory.arenaPool
+	c.backlog.arenaPool = t.memory.budget.arenaPool
 	c.send.buffer.baseOctets = cfg.firstSendBuffer()
 	c.origin.maxUnsent = int32(min(max(cfg.MaxUnsent, 0), math.MaxInt32))
 	c.serveByStream(cfg.NewScheduler != nil)

@@ -93,7 +93,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		}
 	})
 	t.Run("journal", func(t *testing.T) {
-		j := newEventLog(slog.New(slog.NewTextHandler(io.Discard, nil)))
+		j := newEventLog(slog.New(slog.NewTextHandler(io.Discard, nil)), false)
 		write := func(int) { j.writeLine(slog.LevelInfo, netip.Addr{}, "line") }
 		reached := func(i int) { j.logLimit(limitKind(i%int(numLimits)), 1) }
 		concurrent.RunTogether(4*maxLogLines, write, write, reached, reached)

@@ -21,6 +21,7 @@ type eventLog struct {
 	logger *slog.Logger
 
 	lineLimiter quota.LogLimiter // a leaf lock
+	hasOnePeer  bool             // all lines are about it
 
 	mu              sync.Mutex               // a leaf lock
 	limitLoggedAt   [numLimits]time.Time     // guarded by mu
@@ -63,11 +64,11 @@ var limitTexts = [numLimits]string{
 	limitAccept:  "associations refused: nobody accepts them, and Backlog is reached",
 }
 
-func newEventLog(log *slog.Logger) *eventLog {
+func newEventLog(log *slog.Logger, hasOnePeer bool) *eventLog {
 	if log == nil {
 		return nil
 	}
-	return &eventLog{logger: log,
+	return &eventLog{logger: log, hasOnePeer: hasOnePeer,
 		lineLimiter: quota.LogLimiter{RateLimiter: quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
 }
 
@@ -75,6 +76,9 @@ func newEventLog(log *slog.Logger) *eventLog {
 // about the program itself if who is not valid.
 func (j *eventLog) writeLine(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
 	if j != nil {
+		if j.hasOnePeer {
+			who = netip.Addr{} // only the lines of all are bounded, without a table of addresses
+		}
 		j.lineLimiter.Log(j.logger, level, who, msg, attrs...)
 	}
 }

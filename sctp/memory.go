@@ -36,8 +36,7 @@ type transportMemory struct {
 	link   uint64          // of account.Peer
 	own    account.Account // guarded by Transport.mu: what it holds for no peer in particular
 	// guarded by Transport.mu: of ended associations with something unread
-	orphans   map[*account.Account]weak.Pointer[Conn]
-	arenaPool *rawio.Pool // for backlogs
+	orphans map[*account.Account]weak.Pointer[Conn]
 }
 
 func (m *transportMemory) init(t *Transport) {
@@ -45,7 +44,7 @@ func (m *transportMemory) init(t *Transport) {
 		m.budget = NewMemoryBudget(t.cfg.MaxMemory)
 	}
 	m.budget.total.OpenOwn(&m.own)
-	m.orphans, m.arenaPool = make(map[*account.Account]weak.Pointer[Conn]), rawio.NewPool(arenaOctets, maxIdleArenas)
+	m.orphans = make(map[*account.Account]weak.Pointer[Conn])
 	if n := m.budget.join(t); rawio.FeaturesOf(t.link)&rawio.PointToPoint != 0 {
 		m.link = n
 	}

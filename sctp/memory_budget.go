@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/limits"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
@@ -28,6 +29,7 @@ type MemoryBudget struct {
 	total            *account.Total // what peers make the Transports hold; mu is for what needs it exclusively
 	numUnderPressure atomic.Int32   // associations that are
 	reclaimer        reclaimer
+	arenaPool        *rawio.Pool // for backlogs
 
 	mu         sync.Mutex              // a leaf lock
 	transports map[*Transport]struct{} // guarded by mu
@@ -37,7 +39,8 @@ type MemoryBudget struct {
 // NewMemoryBudget returns a budget of so many octets. Zero is the default of
 // TransportConfig.MaxMemory, and a negative value means no bound.
 func NewMemoryBudget(octets int64) *MemoryBudget {
-	b := &MemoryBudget{total: account.NewTotal(budgetOctets(octets)), transports: make(map[*Transport]struct{}, 1)}
+	b := &MemoryBudget{total: account.NewTotal(budgetOctets(octets)), transports: make(map[*Transport]struct{}, 1),
+		arenaPool: rawio.NewPool(arenaOctets, maxIdleArenas)}
 	b.reclaimer.init(b)
 	return b
 }

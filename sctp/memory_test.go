@@ -349,7 +349,7 @@ type pressed struct {
 func newPressed(t *testing.T) *pressed {
 	p := &pressed{besieged: newBesieged(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"),
 		log: make(lines, 9)}
-	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})), false)
 	p.memory.budget.reclaimer.isRunning.Store(true) // it comes when it is called by hand
 	p.memory.budget.reclaimer.runPause = time.Hour
 	p.memory.budget.total.Open(&p.load, account.Peer{Addr: p.from})
@@ -589,7 +589,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	_, err := readAll(c)
 	check.That(t, errors.As(err, new(*assoc.MemoryError)),
 		"what had come to one that others need the memory of is read, %v", err)
-	arena := b.memory.arenaPool.Get()
+	arena := b.memory.budget.arenaPool.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
 	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(txBatchPool.New().(*assoc.TxBatch).Pkts),
@@ -659,7 +659,7 @@ func TestGreediestGoes(t *testing.T) {
 	b := newBesieged(t, maxMemory, &Config{Backlog: 100})
 	from, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:0:1::1")
 	log := make(lines, 1000)
-	b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)))
+	b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)), false)
 	greedy := b.newAttacker(from, 1)
 	for i := range 7 { // 448 KiB of 512
 		greedy.sendChunks(greedy.dataChunk(0, 0, wire.SSN(i), whole, 60_000))

@@ -325,7 +325,7 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		p := joinPair(t, la, lb, broken{la}, lb)
 		var log bytes.Buffer
-		p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
+		p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(&log, nil)), false)
 		c, d := p.connect(t, nil, nil)
 		synctest.Wait() // the receive goroutine reads; who asks for the turn then interrupts it
 		check.That(t, !p.a.readerRole.takeRole(true, true) && p.a.turnState() == readrole.Ended, "it is read on")

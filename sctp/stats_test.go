@@ -114,7 +114,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		"AcceptRefused": func(t *testing.T) *Transport {
 			p, log := newPair(t), make(lines, 9)
-			p.b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+			p.b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})), false)
 			l := must.Get(p.b.Listen(0, &Config{Backlog: 1}))(t)
 			defer l.Close()
 			for i := range 2 {
@@ -230,7 +230,7 @@ func (l lines) nextTellsOf(of limitKind) bool {
 // What the backlog had no room for is among the packets dropped, once.
 func TestDroppedPacketsAreASum(t *testing.T) {
 	p, log := newPair(t), make(lines, 9)
-	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})), false)
 	c, _ := p.connect(t, nil, nil)
 	a, _ := c.lock()
 	c.backlog.mu.Lock()
@@ -362,7 +362,7 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 // What a line says of an association, and how loud; what it is not worth one.
 func TestJournalTellsWhatHasHappened(t *testing.T) {
 	p, log := newPair(t), make(lines, 99)
-	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)))
+	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)), false)
 	c, _ := p.connect(t, quiet, quiet)
 	loud := map[EventKind]string{EventUp: "INFO", EventPathUp: "INFO", EventPrimary: "INFO", EventRestart: "WARN",
 		EventPathDown:              "WARN",
@@ -388,7 +388,7 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 // However much happens, there are 100 lines a second, and the next one says how many are missing.
 func TestJournalIsLimited(t *testing.T) {
 	var log bytes.Buffer
-	j := newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
+	j := newEventLog(slog.New(slog.NewTextHandler(&log, nil)), false)
 	for i := range maxLogLines + 50 { // one peer, and then the others
 		who := netip.AddrFrom4([4]byte{10, 0, 0, 1})
 		if i >= maxLogLinesPerAddr+20 {
@@ -410,13 +410,19 @@ func TestJournalIsLimited(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		j := newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
+		j := newEventLog(slog.New(slog.NewTextHandler(&log, nil)), false)
 		for want, wait := range []time.Duration{0, time.Minute - 1, 1} {
 			time.Sleep(wait) // of virtual time
 			j.logLimit(limitAssocs, 1)
 			check.Equal(t, "lines about one limit", strings.Count(log.String(), "MaxAssocs"), max(want, 1))
 		}
 	})
+	log.Reset() // over a link with one peer it may have all lines
+	j = newEventLog(slog.New(slog.NewTextHandler(&log, nil)), true)
+	for range maxLogLines + 1 {
+		j.writeLine(slog.LevelInfo, netip.AddrFrom4([4]byte{10, 0, 0, 1}), "again")
+	}
+	check.Equal(t, "lines about the one peer", strings.Count(log.String(), "\n"), maxLogLines)
 	(*eventLog)(nil).writeLine(slog.LevelInfo, netip.Addr{}, "nothing")
 	(*eventLog)(nil).logLimit(limitAssocs, 1)
 }

@@ -126,7 +126,7 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacketOctets {
 		return nil, &rawio.MTUError{MTU: m}
 	}
-	t.eventLog = newEventLog(t.cfg.Logger)
+	t.eventLog = newEventLog(t.cfg.Logger, rawio.FeaturesOf(link)&rawio.PointToPoint != 0)
 	t.memory.init(t)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
 		BaseMTU:  rawio.BaseMTUOf(link),

@@ -121,9 +121,13 @@ type lines struct {
 	all []string
 }
 
-func (l *lines) Warn(s string)  { l.all = append(l.all, "warn "+s) }
-func (l *lines) Info(s string)  { l.all = append(l.all, "info "+s) }
-func (l *lines) Debug(s string) { l.all = append(l.all, "debug "+s) }
+func (l *lines) add(level, format string, args []any) {
+	l.all = append(l.all, level+" "+fmt.Sprintf(format, args...))
+}
+
+func (l *lines) Warnf(format string, args ...any)  { l.add("warn", format, args) }
+func (l *lines) Infof(format string, args ...any)  { l.add("info", format, args) }
+func (l *lines) Debugf(format string, args ...any) { l.add("debug", format, args) }
 
 // The stack's lines are one level lower, with the association's name and what they are about.
 func TestLinesOfTheStack(t *testing.T) {

@@ -20,18 +20,29 @@ func (h *logHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle writes a line. What is ordinary for the stack is of interest for few here.
 func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	b.WriteString(h.prefix + r.Message + h.attrs)
-	r.Attrs(func(a slog.Attr) bool { b.WriteString(" " + a.String()); return true })
-	switch line := b.String(); {
+	line := &logLine{h, &r}
+	switch {
 	case r.Level >= slog.LevelError:
-		h.log.Warn(line)
+		h.log.Warnf("%v", line)
 	case r.Level >= slog.LevelWarn:
-		h.log.Info(line)
+		h.log.Infof("%v", line)
 	default:
-		h.log.Debug(line)
+		h.log.Debugf("%v", line)
 	}
 	return nil
+}
+
+// logLine is put together only if the logger writes it.
+type logLine struct {
+	h *logHandler
+	r *slog.Record
+}
+
+func (l *logLine) String() string {
+	var b strings.Builder
+	b.WriteString(l.h.prefix + l.r.Message + l.h.attrs)
+	l.r.Attrs(func(a slog.Attr) bool { b.WriteString(" " + a.String()); return true })
+	return b.String()
 }
 
 // WithAttrs returns a handler whose lines have these as well.

@@ -11,17 +11,21 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
 // MemoryLimit returns the octets that this process may use. It is the least of the machine's RAM,
 // the limits of its control groups (version 1 or 2), and GOMEMLIMIT. ok is false when none of them
 // is known.
 func MemoryLimit() (octets int64, ok bool) {
-	return memoryLimitIn(os.DirFS("/"), debug.SetMemoryLimit(-1))
+	least := min(debug.SetMemoryLimit(-1), systemMemory.read(time.Now(), func() int64 { return memoryLimitIn(os.DirFS("/")) }))
+	return least, least < math.MaxInt64
 }
 
-func memoryLimitIn(root fs.FS, runtime int64) (int64, bool) {
-	least := runtime
+// memoryLimitIn returns what the system allows, math.MaxInt64 when that is not known.
+func memoryLimitIn(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
 	if v := ramOctets(root); v > 0 {
 		least = min(least, v)
 	}
@@ -30,12 +34,36 @@ func memoryLimitIn(root fs.FS, runtime int64) (int64, bool) {
 			least = min(least, v)
 		}
 	}
-	return least, least < math.MaxInt64
+	return least
 }
 
 // ThrottleCount returns how often the kernel has stopped this process because its control groups
-// had used up their CPU quota. It takes some system calls.
-func ThrottleCount() int64 { return throttleCountIn(os.DirFS("/")) }
+// had used up their CPU quota.
+func ThrottleCount() int64 {
+	return throttles.read(time.Now(), func() int64 { return throttleCountIn(os.DirFS("/")) })
+}
+
+// recent is a number of the system's. To read it takes system calls, and each Transport of a process
+// asks, so it may be half a second old.
+type recent struct {
+	mu     sync.Mutex
+	readAt time.Time // guarded by mu
+	value  int64     // guarded by mu
+}
+
+const recentTime = 500 * time.Millisecond
+
+var systemMemory, throttles recent
+
+// read returns it, and calls anew if it is too old.
+func (r *recent) read(now time.Time, anew func() int64) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.readAt.IsZero() || now.Sub(r.readAt) >= recentTime {
+		r.value, r.readAt = anew(), now
+	}
+	return r.value
+}
 
 func throttleCountIn(root fs.FS) (times int64) {
 	for line := range cgroupLines(root, "cpu", "cpu.stat", "cpu.stat") {

@@ -64,19 +64,22 @@ type RateLimiter struct {
 
 	secondBeganAt time.Time // when it began
 	allCount      int
-	slotCounts    []int32 // nil until the first
+	slotCounts    []int32 // nil until the first address of the second
 }
 
 // Allow says whether one more of an address is let through now. Only All bounds an address that is
 // not valid.
 func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	if now.Sub(r.secondBeganAt) >= time.Second {
-		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, make([]int32, tableSize)
+		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, nil
 	}
 	if r.allCount >= r.All {
 		return false
 	}
 	if who.IsValid() {
+		if r.slotCounts == nil {
+			r.slotCounts = make([]int32, tableSize)
+		}
 		var room [MaxGroups]HostGroup
 		groups := GroupsOf(who, room[:0])
 		for i, g := range groups {

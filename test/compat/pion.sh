@@ -57,4 +57,10 @@ program github.com/pion/webrtc/v4@v4.2.26 "$tmp/webrtc"
 what=(-test.run 'SCTP|Sctp|DataChannel|EOF|BufferedAmount|MaxMessageSize')
 [ "$full" != --full ] || what=()
 run pion/webrtc "$tmp/webrtc" "${what[@]}"
+
+if [ "$full" = --full ]; then # what setting up and holding associations costs, with the original and with ours
+	for dir in "$tmp/semantics" compat/pion; do
+		(cd "$dir" && $go test -run '^$' -bench '^Benchmark(Setup|Idle)$' -benchmem . | grep ^Benchmark)
+	done
+fi
 echo "compat/pion: all green"
