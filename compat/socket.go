@@ -169,9 +169,9 @@ func hasAddr(a netip.Addr) (bool, error) {
 	return hostaddr.IsLocal(a)
 }
 
-// connConfig returns the configuration of associations. They keep events of all kinds: subscriptions
-// choose among the notifications that are made of them, and may change at any time. Called with mu
-// held.
+// connConfig returns the configuration of associations. They keep events of all kinds:
+// subscriptions choose among the notifications that are made of them, and may change at any time.
+// Called with mu held.
 func (s *Socket) connConfig() sctp.Config {
 	c := s.opts.cfg
 	c.LocalPort, c.LocalAddrs = s.boundPort, s.boundAddrs

@@ -38,8 +38,8 @@ const (
 // Error is a fatal error of a DDP Stream with the report that section 7.1 asks for.
 type Error struct {
 	Type ErrorType
-	// Code is that of the type. With TypeLLP it is one of the lower layer: 0 says that the stream was
-	// lost, another that the lower layer has found an error in what came (Stream.LLPFailed).
+	// Code is that of the type. With TypeLLP it is one of the lower layer: 0 says that the stream
+	// was lost, another that the lower layer has found an error in what came (Stream.LLPFailed).
 	Code uint8
 	// Header[:HeaderLen] is the DDP header of the segment at fault; HeaderLen is 0 where there is
 	// none.

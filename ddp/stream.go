@@ -168,8 +168,8 @@ func (s *Stream) PD() PD { return s.pd }
 // Table returns the STag table that the stream looks STags up in.
 func (s *Stream) Table() *Table { return s.table }
 
-// Faulted reports whether a fatal error was reported, by Fatal or Fail. Nothing is received any more
-// then.
+// Faulted reports whether a fatal error was reported, by Fatal or Fail. Nothing is received any
+// more then.
 func (s *Stream) Faulted() bool { return s.errorReported }
 
 // Attach enables the stream in both directions on an LLP stream that is set up (section 6.1).

@@ -46,8 +46,8 @@ func (s *Stream) HalfClosed() {
 }
 
 // LLPFailed is called by the LLP. It has found an error in what came, for which it has a code, and
-// passes nothing more on. It still sends (RFC 5044 section 8). The ULP gets Fatal with TypeLLP and the
-// code, unless an error was reported before, and may submit one more message.
+// passes nothing more on. It still sends (RFC 5044 section 8). The ULP gets Fatal with TypeLLP and
+// the code, unless an error was reported before, and may submit one more message.
 func (s *Stream) LLPFailed(code uint8, cause error) {
 	if s.receiving {
 		s.reportFatal(&Error{Type: TypeLLP, Code: code, Cause: cause})

@@ -48,8 +48,8 @@ func (s *callerSignal) Wait(a, b <-chan struct{}) bool {
 	return false
 }
 
-// waitReady waits until ready is set, which it reports, or ctx ends. The goroutine may read the only
-// TCP connection that has completions for c meanwhile.
+// waitReady waits until ready is set, which it reports, or ctx ends. The goroutine may read the
+// only TCP connection that has completions for c meanwhile.
 func (c *CQ) waitReady(ctx context.Context) (set bool) {
 	s, ok := c.ready.(*callerSignal)
 	if !ok {

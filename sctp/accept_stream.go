@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// streamTable is the streams that are in use as a Stream. Most associations have none, and a nil one
-// is empty. Owner only.
+// streamTable is the streams that are in use as a Stream. Most associations have none, and a nil
+// one is empty. Owner only.
 type streamTable struct {
 	open    map[wire.StreamID]*Stream
 	reset   map[*Stream]bool // that the peer has reset, with something to read
@@ -57,9 +57,9 @@ func (t *streamTable) count() int {
 // streamOctets is the memory of a Stream, with its place in the table and its channel.
 const streamOctets = int(unsafe.Sizeof(Stream{})) + 256
 
-// AcceptStream returns the next stream that the peer uses and this side does not: a message has come
-// by it, and it is not in use as a Stream. From the first call on, messages of such streams wait
-// there, and no longer for ReadMsg. It fails as ReadMsg does, or with the error of ctx.
+// AcceptStream returns the next stream that the peer uses and this side does not: a message has
+// come by it, and it is not in use as a Stream. From the first call on, messages of such streams
+// wait there, and no longer for ReadMsg. It fails as ReadMsg does, or with the error of ctx.
 func (c *Conn) AcceptStream(ctx context.Context) (*Stream, error) {
 	stop := context.AfterFunc(ctx, c.t.wakeLinkReader)
 	defer stop()
@@ -79,8 +79,8 @@ func (c *Conn) AcceptStream(ctx context.Context) (*Stream, error) {
 	}
 }
 
-// takeNewStream takes the first stream that waits, and says whether others do. Without one, err says
-// whether there may still be any.
+// takeNewStream takes the first stream that waits, and says whether others do. Without one, err
+// says whether there may still be any.
 func (c *Conn) takeNewStream() (s *Stream, left bool, err error) {
 	c.lock()
 	defer c.unlock()
@@ -119,8 +119,8 @@ func (c *Conn) ensureStreams() *streamTable {
 	return c.recv.streams
 }
 
-// beginStream makes a Stream for which messages have come, and that AcceptStream is to return. Owner
-// only.
+// beginStream makes a Stream for which messages have come, and that AcceptStream is to return.
+// Owner only.
 func (c *Conn) beginStream(id wire.StreamID) *Stream {
 	s := c.openStream(id)
 	c.recv.streams.waiting = append(c.recv.streams.waiting, s)

@@ -27,8 +27,8 @@ func sendOn(t *testing.T, c *Conn, streams ...uint16) {
 	}
 }
 
-// Each stream is accepted once, in the order in which the peer has used them, with all that has come
-// by it: before the first call of AcceptStream or after.
+// Each stream is accepted once, in the order in which the peer has used them, with all that has
+// come by it: before the first call of AcceptStream or after.
 func TestStreamsAreAcceptedOnceInOrder(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,8 @@ func TestStreamsAreAcceptedOnceInOrder(t *testing.T) {
 	}
 }
 
-// A stream that this side uses is not accepted, and one that it has closed is when it is used again.
+// A stream that this side uses is not accepted, and one that it has closed is when it is used
+// again.
 func TestStreamsInUseAreNotAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := streamPair(t)
@@ -116,8 +117,8 @@ func TestEndOfAcceptStream(t *testing.T) {
 	}
 }
 
-// A message may be longer than the reader's buffer, and its deadline does not keep what is there from
-// being read.
+// A message may be longer than the reader's buffer, and its deadline does not keep what is there
+// from being read.
 func TestMessagesOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := streamPair(t)

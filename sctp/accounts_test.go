@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// unsettledAccounts says what the accounts of a Transport have that no association holds any more, "" where
-// all are zero.
+// unsettledAccounts says what the accounts of a Transport have that no association holds any more,
+// "" where all are zero.
 func (t *Transport) unsettledAccounts() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

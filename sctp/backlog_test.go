@@ -48,8 +48,8 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 // quiet keeps the associations of a test from sending anything by themselves.
 var quiet = &Config{DisablePMTUD: true, HeartbeatInterval: -1}
 
-// heartbeatTo makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no
-// longer at it.
+// heartbeatTo makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is
+// no longer at it.
 func heartbeatTo(s *Conn, info string) rawio.Packet {
 	a, _ := s.lock()
 	defer s.unlock()

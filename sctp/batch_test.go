@@ -99,8 +99,8 @@ func (s *script) takeAnswers() (list []string) {
 	return slices.Compact(list)
 }
 
-// describePacket says which chunks a packet has, and for which end it is by its tag: T stands for a tag that
-// it has only reflected.
+// describePacket says which chunks a packet has, and for which end it is by its tag: T stands for a
+// tag that it has only reflected.
 func (s *script) describePacket(p *rawio.Packet) (list []string) {
 	pkt := wire.Packet(p.Data)
 	name := "nobody"

@@ -158,8 +158,8 @@ func TestShortMessagesBesideBulk(t *testing.T) {
 			alone := b.run(t)
 			t.Logf("%d messages leave within %v, and arrive within %v (p50) to %v (p99); bulk has %.3f of %.1f MB/s", len(r.oneWay),
 				p99(r.toSend), r.oneWay[len(r.oneWay)/2], p99(r.oneWay), r.rate/alone.rate, alone.rate/1e6)
-			// Mostly 2 ms (p99). In some runs one pause of the controller makes a twentieth of a second's
-			// messages late, which are 1 % of all.
+			// Mostly 2 ms (p99). In some runs one pause of the controller makes a twentieth of a
+			// second's messages late, which are 1 % of all.
 			check.That(t, len(r.toSend) > 1900 && r.toSend[len(r.toSend)*97/100] <= 10*ms && p99(r.toSend) <= 40*ms,
 				"p97 and p99 until %d messages leave: %v, %v", len(r.toSend), r.toSend[len(r.toSend)*97/100], p99(r.toSend))
 			check.That(t, len(r.oneWay) > 1900 && p99(r.oneWay) <= row.oneWay, "p99 until %d messages arrive: %v, want %v",

@@ -196,17 +196,17 @@ type Config struct {
 	// RecvBuffer, when messages that are not whole fill it. Default false.
 	Interleaving bool
 
-	// StreamReset offers the peer to reset streams and to add some (RFC 6525), and says what the peer
-	// may ask for. Default 0: it is not offered.
+	// StreamReset offers the peer to reset streams and to add some (RFC 6525), and says what the
+	// peer may ask for. Default 0: it is not offered.
 	StreamReset StreamReset
 
-	// MaxOutStreams is how many outbound streams the peer may bring about by AllowAddStreams. Default
-	// 65535.
+	// MaxOutStreams is how many outbound streams the peer may bring about by AllowAddStreams.
+	// Default 65535.
 	MaxOutStreams uint16
 
 	// NewScheduler makes what chooses the stream that sends next (RFC 8260 section 3), such as
-	// sched.Priority, for each association. Default nil: messages go in the order in which they were
-	// written.
+	// sched.Priority, for each association. Default nil: messages go in the order in which they
+	// were written.
 	NewScheduler func() sched.Scheduler
 
 	// NewController makes the congestion controller of each path: cc.NewCubic, cc.NewReno or
@@ -216,15 +216,16 @@ type Config struct {
 	// TLS encrypts and authenticates all packets: each is sealed in a DTLS chunk
 	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused. Both
 	// sides show a certificate, whichever dials. A peer is verified as the server ServerName, by
-	// RootCAs, if that is set. Dial sets it to the host that it calls. Without it a peer is verified
-	// as a client, by ClientCAs. Versions other than TLS 1.3, and tickets, are not used. See
-	// docs/security.md. Default nil: packets go in the clear.
+	// RootCAs, if that is set. Dial sets it to the host that it calls. Without it a peer is
+	// verified as a client, by ClientCAs. Versions other than TLS 1.3, and tickets, are not used.
+	// See docs/security.md. Default nil: packets go in the clear.
 	TLS *tls.Config
 
-	// RestartStore keeps keys by which associations with TLS are restarted after a crash of either side.
-	// Both sides need one. A program that was restarted calls Dial from the same address and LocalPort
-	// to the same peer, whose program hears EventRestart. See NewFileRestartStore. Default nil: what
-	// restarts is dropped in silence, until the peer has given the association up.
+	// RestartStore keeps keys by which associations with TLS are restarted after a crash of either
+	// side. Both sides need one. A program that was restarted calls Dial from the same address and
+	// LocalPort to the same peer, whose program hears EventRestart. See NewFileRestartStore.
+	// Default nil: what restarts is dropped in silence, until the peer has given the association
+	// up.
 	RestartStore RestartStore
 
 	// These fields say which peer it is, and what is kept for the program.
@@ -245,9 +246,9 @@ type Config struct {
 	// family of the address that answered are used. Default none.
 	RemoteAddrs []netip.Addr
 
-	// MaxUnsent has writes wait while so many octets of messages were not sent yet, even once, however
-	// much room the send buffer has (as TCP_NOTSENT_LOWAT does). Default 0: the send buffer alone
-	// decides.
+	// MaxUnsent has writes wait while so many octets of messages were not sent yet, even once,
+	// however much room the send buffer has (as TCP_NOTSENT_LOWAT does). Default 0: the send buffer
+	// alone decides.
 	MaxUnsent int
 
 	// Inits are the INIT chunks of both sides, exchanged by other means. Dial then sets the
@@ -257,8 +258,8 @@ type Config struct {
 	// Events is how many notifications a Conn keeps for Conn.NextEvent. Default 0: none.
 	Events int
 
-	// EventKinds chooses the notifications that are kept (RFC 6458 section 6.2). EventDown is always
-	// one of them. Conn.KeepEvents changes it. Default all but EventSenderDry.
+	// EventKinds chooses the notifications that are kept (RFC 6458 section 6.2). EventDown is
+	// always one of them. Conn.KeepEvents changes it. Default all but EventSenderDry.
 	EventKinds []EventKind
 
 	// Backlog bounds the associations that a Listener holds until Accept takes them: so many of one

@@ -153,9 +153,9 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 	})
 }
 
-// A reader of a message in parts leaves the rest to the next one, and nothing behind the last
-// part: the next read would look for it and find nothing. But where a deadline has passed what is there may
-// be for another reader, who has yet to see that.
+// A reader of a message in parts leaves the rest to the next one, and nothing behind the last part:
+// the next read would look for it and find nothing. But where a deadline has passed what is there
+// may be for another reader, who has yet to see that.
 func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)

@@ -38,14 +38,14 @@ const (
 	// EventPeerShutdown: the peer has started a graceful shutdown; no more messages are taken.
 	EventPeerShutdown = assoc.EventPeerShutdown
 	// EventSendFailed: Message, written with Info, was not acknowledged before the association
-	// ended or restarted. Or it was not sent within SendInfo.Lifetime, or SendInfo.Abandon has given
-	// it up. Unsent says that no part of it was ever transmitted.
+	// ended or restarted. Or it was not sent within SendInfo.Lifetime, or SendInfo.Abandon has
+	// given it up. Unsent says that no part of it was ever transmitted.
 	EventSendFailed = assoc.EventSendFailed
 	// EventSenderDry: every message written so far is acknowledged or has failed. It is kept once,
 	// until it is read or another event comes.
 	EventSenderDry = assoc.EventSenderDry
-	// EventSendLow: so much of Info.Stream is acknowledged that no more than Conn.SetLowMark has said
-	// is left.
+	// EventSendLow: so much of Info.Stream is acknowledged that no more than Conn.SetLowMark has
+	// said is left.
 	EventSendLow = assoc.EventSendLow
 	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
 	EventPeerError = assoc.EventPeerError
@@ -55,8 +55,8 @@ const (
 	EventTSNsReset = assoc.EventTSNsReset
 	// EventStreamsAdded: streams were added, as Change says, or Err says why not.
 	EventStreamsAdded = assoc.EventStreamsAdded
-	// EventLocalAddrAdded, EventLocalAddrRemoved and EventPeerPrimarySet: the peer has done what was
-	// asked of it about the own address Path, or Err says why not.
+	// EventLocalAddrAdded, EventLocalAddrRemoved and EventPeerPrimarySet: the peer has done what
+	// was asked of it about the own address Path, or Err says why not.
 	EventLocalAddrAdded   = assoc.EventLocalAddrAdded
 	EventLocalAddrRemoved = assoc.EventLocalAddrRemoved
 	EventPeerPrimarySet   = assoc.EventPeerPrimarySet
@@ -139,8 +139,8 @@ func (c *Conn) KeepEvents(kinds ...EventKind) error {
 	return nil
 }
 
-// chooseSenderDry has the core report EventSenderDry if anybody wants it: the protocol above, or the
-// program. Owner only.
+// chooseSenderDry has the core report EventSenderDry if anybody wants it: the protocol above, or
+// the program. Owner only.
 func (c *Conn) chooseSenderDry() {
 	n := c.observers.events
 	c.core.ReportSenderDry(c.upper.protocol != nil || n != nil && n.wants(EventSenderDry))

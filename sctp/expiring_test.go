@@ -15,8 +15,8 @@ import (
 )
 
 // Messages of a telephone call, each worth something for 100 ms, over a road that loses 3 %: what
-// arrives is fresh, and what is lost keeps nothing back. What arrives later than its life was on its
-// way when that ended.
+// arrives is fresh, and what is lost keeps nothing back. What arrives later than its life was on
+// its way when that ended.
 func TestMessagesThatExpireArriveFresh(t *testing.T) {
 	race.Alone(t)
 	const (
@@ -67,7 +67,8 @@ func TestMessagesThatExpireArriveFresh(t *testing.T) {
 				t.Logf("%d of %d arrive, %d were given up, within %v (p50), %v (p99), %v", len(took), count, failed.Load(),
 					took[len(took)/2], p99(took), latest)
 				check.That(t, p99(took) < 150*time.Millisecond, "p99 is %v", p99(took))
-				// It was sent before its end, and what is before it in its stream is given up by then too.
+				// It was sent before its end, and what is before it in its stream is given up by
+				// then too.
 				check.That(t, latest <= life+4*delay, "one is %v late", latest)
 				check.That(t, len(took) >= count*94/100, "%d of %d messages arrive", len(took), count)
 				check.That(t, len(took)+int(failed.Load()) >= count, "%d arrive and %d are given up, of %d", len(took), failed.Load(), count)

@@ -121,8 +121,8 @@ func becomesTrue(t *testing.T, done func() bool) bool {
 	return true
 }
 
-// sendTogether lets write happen while s is in use, so that what it sends waits in the backlog and is
-// handled at once, n packets or more.
+// sendTogether lets write happen while s is in use, so that what it sends waits in the backlog and
+// is handled at once, n packets or more.
 func sendTogether(t *testing.T, s *Conn, n int32, write func() error) {
 	t.Helper()
 	s.lock()

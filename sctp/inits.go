@@ -21,10 +21,10 @@ var (
 )
 
 // NewInit makes the INIT chunk of an association that Dial is to set up without a packet
-// (draft-hancke-tsvwg-snap). Both sides send theirs by means that authenticate the peer, such as the
-// signalling of WebRTC, and dial with both in Config.Inits. The rest of cfg is the same then. The
-// link has to lead to one peer, and detect errors by the method given, as netconn does. The chunk
-// serves once.
+// (draft-hancke-tsvwg-snap). Both sides send theirs by means that authenticate the peer, such as
+// the signalling of WebRTC, and dial with both in Config.Inits. The rest of cfg is the same then.
+// The link has to lead to one peer, and detect errors by the method given, as netconn does. The
+// chunk serves once.
 func NewInit(cfg *Config, by rawio.ErrorDetection) ([]byte, error) {
 	if cfg == nil {
 		cfg = defaultConfig

@@ -21,8 +21,8 @@ func initsOf(t *testing.T, cfgs ...*Config) (a, b *Inits) {
 	return &Inits{Own: one, Peer: other}, &Inits{Own: other, Peer: one}
 }
 
-// Associations by INITs are there without a packet, and carry messages at once. Of what the ends offer
-// they have what both do.
+// Associations by INITs are there without a packet, and carry messages at once. Of what the ends
+// offer they have what both do.
 func TestAssociationByInits(t *testing.T) {
 	for _, row := range []struct {
 		name       string

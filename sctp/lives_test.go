@@ -29,8 +29,8 @@ type lives struct {
 	failures int
 }
 
-// dialOnce sets up an association of the peer that lives, at the port of the listener or of the socket.
-// The own port is one of a few: so it may be a restart.
+// dialOnce sets up an association of the peer that lives, at the port of the listener or of the
+// socket. The own port is one of a few: so it may be a restart.
 func (v *lives) dialOnce() {
 	life := v.server.Life.Load()
 	if life == mempair.Dead {
@@ -92,8 +92,8 @@ func (v *lives) actOnce() {
 	}
 }
 
-// strikePeer is what happens to the peer: it is gone for a while, or for so long that its associations
-// fail, or is born again at the same address.
+// strikePeer is what happens to the peer: it is gone for a while, or for so long that its
+// associations fail, or is born again at the same address.
 func (v *lives) strikePeer() {
 	life := v.server.Life.Load()
 	switch v.rnd.IntN(3) {

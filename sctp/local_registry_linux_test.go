@@ -130,8 +130,8 @@ func greetingOf(c *Conn, err error) string {
 	return fmt.Sprint("user ", string(b[:n]), " ", err)
 }
 
-// startProgram starts another program of a user, in the namespace of the calling thread, and returns
-// what it says and how to end it.
+// startProgram starts another program of a user, in the namespace of the calling thread, and
+// returns what it says and how to end it.
 func startProgram(t *testing.T, attr *syscall.SysProcAttr, uid int, what string) (said string, end func()) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", programEnv, uid, what))

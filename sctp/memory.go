@@ -282,6 +282,6 @@ func (t *Transport) admitsAddr(addr netip.Addr) bool {
 	return false
 }
 
-// Memory returns what peers make this host hold now, or all Transports that share a MemoryBudget. It
-// is counted in steps of 64 KiB for an association that has as much.
+// Memory returns what peers make this host hold now, or all Transports that share a MemoryBudget.
+// It is counted in steps of 64 KiB for an association that has as much.
 func (t *Transport) Memory() Memory { return t.memory.budget.Memory() }

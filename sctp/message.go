@@ -34,8 +34,8 @@ type SendInfo struct {
 	// reports it. Without the peer's consent the error is ErrNoPartialReliability. Default
 	// AbandonNever.
 	Abandon AbandonPolicy
-	// Limit is how often a part of the message is sent again under AbandonResent; 0 means that it is
-	// sent once. Under AbandonForRoom it is the priority, 0 the highest (RFC 7496 section 3.3).
+	// Limit is how often a part of the message is sent again under AbandonResent; 0 means that it
+	// is sent once. Under AbandonForRoom it is the priority, 0 the highest (RFC 7496 section 3.3).
 	// Default 0.
 	Limit uint32
 	// Dest is an address of the peer: the message goes there while that path is active (section

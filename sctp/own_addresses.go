@@ -29,8 +29,8 @@ var (
 	ErrWildcardOnly = assoc.ErrWildcardOnly
 )
 
-// AddLocalAddr asks the peer to take another address of this host for the association (RFC 5061), so
-// that it goes on when others are lost. Both sides need Config.TLS. It does not wait:
+// AddLocalAddr asks the peer to take another address of this host for the association (RFC 5061),
+// so that it goes on when others are lost. Both sides need Config.TLS. It does not wait:
 // EventLocalAddrAdded says how it ends. Over UDP the address is 0.0.0.0 or ::, for the one that
 // packets leave from now.
 func (c *Conn) AddLocalAddr(addr netip.Addr) error {
@@ -44,9 +44,9 @@ func (c *Conn) AddLocalAddr(addr netip.Addr) error {
 	return a.AddLocalAddr(now, addr)
 }
 
-// RemoveLocalAddr asks the peer to send to an address of this host no more. Nothing leaves from there
-// from now on. EventLocalAddrRemoved says how it ends. 0.0.0.0 or :: stands for all addresses but the
-// one that packets leave from now.
+// RemoveLocalAddr asks the peer to send to an address of this host no more. Nothing leaves from
+// there from now on. EventLocalAddrRemoved says how it ends. 0.0.0.0 or :: stands for all addresses
+// but the one that packets leave from now.
 func (c *Conn) RemoveLocalAddr(addr netip.Addr) error {
 	a, now := c.lock()
 	defer c.unlock()

@@ -52,8 +52,8 @@ func newCarried(t *testing.T, cfgs ...*netconn.Config) *carried {
 	return c
 }
 
-// losePackets says which packets of one end do not arrive. The others take a while. What lost counts
-// can be read after synctest.Wait.
+// losePackets says which packets of one end do not arrive. The others take a while. What lost
+// counts can be read after synctest.Wait.
 func (c *carried) losePackets(end int, lost func(p []byte) bool) {
 	other := c.conns[1-end]
 	c.conns[end].Filter(func(p []byte) bool {

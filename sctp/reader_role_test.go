@@ -48,8 +48,8 @@ func roundTrip(t *testing.T, c *Conn) {
 	must.That(t, err == nil && n == 64, "%d octets, %v", n, err)
 }
 
-// takeTurns has both ends take turns: as many messages as it takes to see that packets come one at a
-// time.
+// takeTurns has both ends take turns: as many messages as it takes to see that packets come one at
+// a time.
 func takeTurns(t *testing.T, c *Conn) {
 	t.Helper()
 	for range 40 {

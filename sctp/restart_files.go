@@ -30,13 +30,13 @@ func (e *RestartStoreError) Error() string { return "sctp: restart store: " + e.
 // maxRestartAge is how old a record is kept. A peer gives an association up long before.
 const maxRestartAge = 24 * time.Hour
 
-// NewFileRestartStore returns a store of files in a folder, which it makes if need be. The folder has
-// mode 0700 and its files 0600; it fails with a *RestartStoreError where that is not so, or where
-// somebody else owns them. A folder is for one Transport at a time. Records that are older than a
-// day are removed.
+// NewFileRestartStore returns a store of files in a folder, which it makes if need be. The folder
+// has mode 0700 and its files 0600; it fails with a *RestartStoreError where that is not so, or
+// where somebody else owns them. A folder is for one Transport at a time. Records that are older
+// than a day are removed.
 //
-// A record is written to a file of its own, which takes the place of the one before when the disk has
-// it. Take removes it from the disk before it returns.
+// A record is written to a file of its own, which takes the place of the one before when the disk
+// has it. Take removes it from the disk before it returns.
 func NewFileRestartStore(dir string) (*FileRestartStore, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func checkPrivate(path string, kind fs.FileMode) error {
 	return nil
 }
 
-// storeDir is what a FileRestartStore does with its folder. What a method has done may be undone by a
-// crash until sync has returned.
+// storeDir is what a FileRestartStore does with its folder. What a method has done may be undone by
+// a crash until sync has returned.
 type storeDir interface {
 	// create makes a file that does not exist, and returns when its content outlives a crash.
 	create(name string, content []byte) error

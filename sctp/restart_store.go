@@ -15,10 +15,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 )
 
-// RestartStore keeps what an association with Config.TLS needs to be restarted after a crash of this
-// program: keys, for one association under each name. NewFileRestartStore makes one of files. A
-// store belongs to one Transport at a time. Its methods are called one after the other, and may wait
-// for a disk.
+// RestartStore keeps what an association with Config.TLS needs to be restarted after a crash of
+// this program: keys, for one association under each name. NewFileRestartStore makes one of files.
+// A store belongs to one Transport at a time. Its methods are called one after the other, and may
+// wait for a disk.
 //
 // Records hold secrets: whoever reads one can take the association over. Names consist of letters,
 // digits, '.', '-' and '_'.
@@ -88,8 +88,8 @@ type restartKeeper struct {
 	waiting []byte     // guarded by mu: a record that is to be put
 }
 
-// restartName names an association in a store: by its ports, and the address of the peer that it was
-// set up with.
+// restartName names an association in a store: by its ports, and the address of the peer that it
+// was set up with.
 func restartName(local, peer uint16, addr netip.Addr) string {
 	text := strings.NewReplacer(":", "_", "%", "-").Replace(addr.Unmap().String())
 	return fmt.Sprintf("%d-%d-%s", local, peer, text)

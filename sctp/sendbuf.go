@@ -103,8 +103,8 @@ func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, to
 func (s *sendBuf) nextToken() uint64 { return s.firstToken + uint64(len(s.msgs)-s.head) }
 
 // ringSizeFor returns the length of the ring that has space for n more octets. It is a shorter one
-// if the ring had grown. 0 means that there is space, or that there will be no more as the buffer is
-// full.
+// if the ring had grown. 0 means that there is space, or that there will be no more as the buffer
+// is full.
 func (s *sendBuf) ringSizeFor(n int) int {
 	if s.usedOctets+n <= min(len(s.ring), s.maxOctets) {
 		return 0

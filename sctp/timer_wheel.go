@@ -17,12 +17,12 @@ import "github.com/rddp-go/rddp/rawio"
 // goroutine is awake anyway.
 type timerWheel struct {
 	slots        *[wheelSlots][]wheelEntry // nil until the first deadline: most Transports have few
-	nextSlot     int64                     // the slot that is taken next, counted since time 0; those before it are empty
+	nextSlot     int64                     // the slot that is taken next, counted since time 0
 	numDeadlines int                       // deadlines
 	isBusy       bool                      // many come
 	arrivals     int64                     // since that was judged
 	judgedSlot   int64                     // the slot in which it was
-	spareList    []wheelEntry              // the list of a slot that was taken: the next one goes there, which is cached
+	spareList    []wheelEntry              // the list of a slot that was taken, for the next one
 }
 
 // wheelEntry is a deadline. It has been overtaken if it is no more what its Conn waits for.

@@ -203,8 +203,8 @@ func TestEncryptedSocket(t *testing.T) {
 	}
 }
 
-// A handshake that does not go on frees its goroutine and its place in the end, and one that is given
-// up at once.
+// A handshake that does not go on frees its goroutine and its place in the end, and one that is
+// given up at once.
 func TestHandshakeGivenUp(t *testing.T) {
 	p, ca := newPair(t), certs.New(t)
 	l := must.Get(p.b.Listen(0, &Config{TLS: ca.Listener(t)}))(t)

@@ -40,8 +40,8 @@ func (u *above) Settled()      { u.settled.Add(1) }
 func (u *above) Held() int     { return u.held }
 func (u *above) Steps() uint64 { return u.work }
 
-// A protocol looks once at what a turn has brought, and is told when the lock is free; its memory is
-// its peer's, and its work the owner's.
+// A protocol looks once at what a turn has brought, and is told when the lock is free; its memory
+// is its peer's, and its work the owner's.
 func TestUpperIsAskedOnceATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, u := newPair(t), new(above)

@@ -35,7 +35,8 @@ func zeroChecksumMethods(t *testing.T, p []byte) (list []wire.ErrorDetectionMeth
 }
 
 // Where both ends' links detect errors by the same method, packets go without a checksum once that
-// is agreed on. Those that set the association up have one, and so do all where it is not agreed on.
+// is agreed on. Those that set the association up have one, and so do all where it is not agreed
+// on.
 func TestZeroChecksum(t *testing.T) {
 	// req 9653-4-3, 9653-4-4, 9653-5.1-1
 	// req 9653-5.2-1, 9653-5.2-2, 9653-5.2-3, 9653-5.2-6, 9653-5.2-7

@@ -59,7 +59,8 @@ func BenchmarkSetup(b *testing.B) {
 	}
 }
 
-// What each end of many associations costs that are idle: octets of heap and stacks, and goroutines.
+// What each end of many associations costs that are idle: octets of heap and stacks, and
+// goroutines.
 func BenchmarkIdle(b *testing.B) {
 	const pairs = 1000
 	measure := func() (octets, goroutines int) {

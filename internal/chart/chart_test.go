@@ -46,8 +46,8 @@ func TestPageIsSelfContainedAndEscapes(t *testing.T) {
 	}
 }
 
-// A curve goes from the left to the right, and from the bottom up to a twentieth below the top; bars
-// stand on the bottom, each as wide as to the next.
+// A curve goes from the left to the right, and from the bottom up to a twentieth below the top;
+// bars stand on the bottom, each as wide as to the next.
 func TestCurvesAreInTheirPlaces(t *testing.T) {
 	for _, row := range []struct {
 		name  string

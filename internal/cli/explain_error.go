@@ -83,7 +83,8 @@ func explainError(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED) && isOfTCP(err):
 		return "the host is up but nothing listens there: is the server running with the same --link and --port?"
 	case errors.As(err, &frame), errors.Is(err, mpa.ErrClosedEarly):
-		return err.Error() + ": is something else than this tool listening there, or does it take encrypted sessions only?"
+		return err.Error() + ": is something else than this tool listening there, or does it take encrypted " +
+			"sessions only?"
 	case errors.Is(err, assoc.ErrProtoUnreachable):
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:

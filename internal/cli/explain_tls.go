@@ -39,8 +39,8 @@ func explainTLS(err error) string {
 	case errors.As(err, &name):
 		return "the certificate of the other side (" + describeCert(name.Certificate) + ") is not for " + name.Host
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
-		return fmt.Sprintf("the certificate of the other side (%s) is good from %s to %s, and not now: check the clocks",
-			describeCert(invalid.Cert), invalid.Cert.NotBefore.UTC().Format("2006-01-02 15:04"),
+		return fmt.Sprintf("the certificate of the other side (%s) is good from %s to %s, and not now: "+
+			"check the clocks", describeCert(invalid.Cert), invalid.Cert.NotBefore.UTC().Format("2006-01-02 15:04"),
 			invalid.Cert.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
 	case errors.As(err, &invalid):
 		return "the certificate of the other side (" + describeCert(invalid.Cert) + ") does not do: " + invalid.Error()
@@ -52,7 +52,8 @@ func explainTLS(err error) string {
 			return onlyEncrypted
 		}
 		return notEncrypted
-	case errors.As(err, &of) && (errors.As(err, &noTLS) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+	case errors.As(err, &of) &&
+		(errors.As(err, &noTLS) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
 		return notEncrypted
 	}
 	return ""
@@ -65,7 +66,8 @@ func IsOfTLS(err error) bool { return explainTLS(err) != "" }
 const (
 	onlyEncrypted = "the other side takes encrypted sessions only: give --fingerprint with what it has printed, or " +
 		"--cert, --key and --ca"
-	notEncrypted = "the other side does not encrypt: start it with --insecure-self-signed, or with --cert, --key and --ca"
+	notEncrypted = "the other side does not encrypt: start it with --insecure-self-signed, or with --cert, " +
+		"--key and --ca"
 )
 
 // describeCert names a certificate for people. What is in it comes from the peer.

@@ -50,7 +50,8 @@ func (f *TLSFlags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.fingerprints, "fingerprint", "",
 		"encrypt, and let in peers whose certificate has this SHA-256, in `hex`; several with commas between them")
 	fs.BoolVar(&f.selfSigned, "insecure-self-signed", false,
-		"encrypt with a certificate made for this run, and print its fingerprint. Without --fingerprint anybody is let in")
+		"encrypt with a certificate made for this run, and print its fingerprint. Without --fingerprint "+
+			"anybody is let in")
 }
 
 // isOn reports whether anything is to be encrypted.
@@ -77,8 +78,8 @@ func (f *TLSFlags) check(self bool) error {
 	return nil
 }
 
-// Open reads the certificates, or makes one. self says that both ends are in this process. Lines for
-// people go to stderr.
+// Open reads the certificates, or makes one. self says that both ends are in this process. Lines
+// for people go to stderr.
 func (f *TLSFlags) Open(program string, self bool, stderr io.Writer) (err error) {
 	if !f.isOn() {
 		return nil
@@ -177,7 +178,8 @@ func (f *TLSFlags) judge(cert *x509.Certificate, now time.Time) error {
 type FingerprintError struct{ Got string }
 
 func (e *FingerprintError) Error() string {
-	return "the certificate of the other side has the SHA-256 fingerprint " + e.Got + ", which --fingerprint does not name"
+	return "the certificate of the other side has the SHA-256 fingerprint " + e.Got +
+		", which --fingerprint does not name"
 }
 
 func fingerprintOf(der []byte) fingerprint { return sha256.Sum256(der) }
@@ -209,7 +211,8 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// selfSignedFor is how long a certificate is good that was made for a run. Clocks may differ by a day.
+// selfSignedFor is how long a certificate is good that was made for a run. Clocks may differ by a
+// day.
 const selfSignedFor = 10 * 365 * 24 * time.Hour
 
 // selfSigned makes a certificate that nobody vouches for.

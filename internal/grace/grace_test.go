@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Calls that wait for nothing share one period, and each has four round trips, from 2 ms to a second,
-// when it is over.
+// Calls that wait for nothing share one period, and each has four round trips, from 2 ms to a
+// second, when it is over.
 func TestCallsShareThePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Period

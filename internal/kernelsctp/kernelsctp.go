@@ -25,6 +25,6 @@ const Rule = `nft 'add table inet rddp; add chain inet rddp out { type filter ho
 	`add rule inet rddp out meta l4proto sctp meta skuid >= 0 accept; add rule inet rddp out meta l4proto sctp drop'`
 
 // Advice says what is in the way, and what to do.
-const Advice = "this kernel has an SCTP of its own, which answers our packets with ABORT and so ends our associations: " +
-	"unload it (rmmod sctp), go over UDP (--link udp, or RDDP_LINK=udp), or keep it from answering and ask for " +
+const Advice = "this kernel has an SCTP of its own, which answers our packets with ABORT and so ends our " +
+	"associations: unload it (rmmod sctp), go over UDP (--link udp, or RDDP_LINK=udp), or keep it from answering and ask for " +
 	"raw IP (RDDP_LINK=raw): " + Rule

@@ -43,8 +43,8 @@ func ThrottleCount() int64 {
 	return throttles.read(time.Now(), func() int64 { return throttleCountIn(os.DirFS("/")) })
 }
 
-// recent is a number of the system's. To read it takes system calls, and each Transport of a process
-// asks, so it may be half a second old.
+// recent is a number of the system's. To read it takes system calls, and each Transport of a
+// process asks, so it may be half a second old.
 type recent struct {
 	mu     sync.Mutex
 	readAt time.Time // guarded by mu

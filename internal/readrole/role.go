@@ -25,8 +25,8 @@ type Role struct {
 	summonTimer  *time.Timer   // calls checkLeftAlone
 	timerRunning atomic.Bool
 
-	// PromptScore counts the readers that were back soon, less SlowReturnCost for each other, from 0
-	// to MaxPromptScore. Its writer has the role.
+	// PromptScore counts the readers that were back soon, less SlowReturnCost for each other, from
+	// 0 to MaxPromptScore. Its writer has the role.
 	PromptScore atomic.Int32
 }
 

@@ -52,9 +52,9 @@ type Config struct {
 	// for DTLS. Default none.
 	ErrorDetection rawio.ErrorDetection
 
-	// MaxPacket is the longest packet that can be received, in octets. A link begins with memory for
-	// a packet of 2048 octets, or of MTU or MaxMTU if that is more. It takes more when longer ones
-	// come, of which it loses the first. Default 16384, a record of DTLS.
+	// MaxPacket is the longest packet that can be received, in octets. A link begins with memory
+	// for a packet of 2048 octets, or of MTU or MaxMTU if that is more. It takes more when longer
+	// ones come, of which it loses the first. Default 16384, a record of DTLS.
 	MaxPacket int
 
 	// Queue is how many packets may wait while others are being written, of which there are as many

@@ -19,8 +19,8 @@ const (
 
 	maxReadBatch = 16 // packets that a BatchReader brings at once
 
-	// An error that may pass is one of a streak if it comes within streakGap of the last. A streak of
-	// maxErrorStreak is the end of the connection: its reader would go round for nothing.
+	// An error that may pass is one of a streak if it comes within streakGap of the last. A streak
+	// of maxErrorStreak is the end of the connection: its reader would go round for nothing.
 	maxErrorStreak = 64
 	streakGap      = 100 * time.Millisecond
 )

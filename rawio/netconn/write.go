@@ -52,8 +52,8 @@ func (w *packetWriter) init(l *Link) {
 }
 
 // WriteBatch implements rawio.Link. It never blocks. A packet for which the queue has no room is
-// refused with rawio.ErrFull, one above the MTU with rawio.ErrTooLong, one to any other address than
-// PeerAddr with a *net.AddrError.
+// refused with rawio.ErrFull, one above the MTU with rawio.ErrTooLong, one to any other address
+// than PeerAddr with a *net.AddrError.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
 	w := &l.writer
 	w.mu.Lock()

@@ -100,8 +100,8 @@ func TestReadyToReceiveIndications(t *testing.T) {
 }
 
 func TestErrorOfMPAIsATerminateWithItsCode(t *testing.T) {
-	// req 5040-4.8-3: layer 2, type 0, the code of RFC 5044 section 8; no header is quoted. Then the
-	// stream ends.
+	// req 5040-4.8-3: layer 2, type 0, the code of RFC 5044 section 8; no header is quoted. Then
+	// the stream ends.
 	for code, text := range map[uint8]string{rdmap.CodeMPACRC: "CRC error",
 		rdmap.CodeMPAMarker: "Marker and ULPDU Length field mismatch"} {
 		p := rdmaptest.IdlePair(t, nil)

@@ -19,8 +19,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// addrWorld is two hosts with keys. The first has three addresses, of which it uses one; any of them
-// reaches the only one that the second uses.
+// addrWorld is two hosts with keys. The first has three addresses, of which it uses one; any of
+// them reaches the only one that the second uses.
 func addrWorld(t *testing.T) (w *sctptest.Multi, a, b *assoc.Assoc) {
 	t.Helper()
 	w = sctptest.NewMulti(t, 3)
@@ -120,8 +120,8 @@ func TestOwnAddressesChange(t *testing.T) {
 	}
 }
 
-// Until the peer has answered, nothing but ASCONF leaves from a new address. Until the new address has
-// answered a HEARTBEAT no data goes there, even if the peer prefers it.
+// Until the peer has answered, nothing but ASCONF leaves from a new address. Until the new address
+// has answered a HEARTBEAT no data goes there, even if the peer prefers it.
 func TestNewAddressIsVerified(t *testing.T) {
 	// req 5061-5.3-1
 	// req 5061-5.3-2
@@ -258,8 +258,8 @@ func TestAsconfIsAnnouncedUnderProtectionAlone(t *testing.T) {
 	}
 }
 
-// What comes from an address that is not known counts only if it is sealed and holds an ASCONF. It is
-// not even opened more often than a little.
+// What comes from an address that is not known counts only if it is sealed and holds an ASCONF. It
+// is not even opened more often than a little.
 func TestStrangers(t *testing.T) {
 	// req dtlschunk-1.1-1
 	// req dtlschunk-1.1-2
@@ -342,8 +342,8 @@ func TestAddressChangesUnderLoss(t *testing.T) {
 	}
 }
 
-// An ABORT that comes to an address which is being deleted is ignored: it is about what was sent from
-// there before. Packets that come there still count.
+// An ABORT that comes to an address which is being deleted is ignored: it is about what was sent
+// from there before. Packets that come there still count.
 func TestAbortToALeavingAddress(t *testing.T) {
 	// req 5061-5.3-4
 	for _, isLeaving := range []bool{true, false} {

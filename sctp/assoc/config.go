@@ -190,17 +190,17 @@ type Config struct {
 	// RecvBuffer, when messages that are not whole fill it. Default false.
 	Interleaving bool
 
-	// StreamReset offers the peer to reset streams and to add some (RFC 6525), and says what the peer
-	// may ask for. Default 0: it is not offered.
+	// StreamReset offers the peer to reset streams and to add some (RFC 6525), and says what the
+	// peer may ask for. Default 0: it is not offered.
 	StreamReset StreamReset
 
-	// MaxOutStreams is how many outbound streams the peer may bring about by AllowAddStreams. Default
-	// 65535.
+	// MaxOutStreams is how many outbound streams the peer may bring about by AllowAddStreams.
+	// Default 65535.
 	MaxOutStreams uint16
 
 	// NewScheduler makes what chooses the stream that sends next (RFC 8260 section 3), such as
-	// sched.Priority, for each association. Default nil: messages go in the order in which they were
-	// written.
+	// sched.Priority, for each association. Default nil: messages go in the order in which they
+	// were written.
 	NewScheduler func() sched.Scheduler
 
 	// NewController makes the congestion controller of each path: cc.NewCubic, cc.NewReno or
@@ -212,8 +212,8 @@ type Config struct {
 	// its Config has a TLS configuration. Default false.
 	Protected bool
 
-	// Restartable keeps keys for a restart of a protected association after a crash of either side, and
-	// tells the peer so: see Assoc.SetRestartKeeper. Package sctp sets it if its Config has a
+	// Restartable keeps keys for a restart of a protected association after a crash of either side,
+	// and tells the peer so: see Assoc.SetRestartKeeper. Package sctp sets it if its Config has a
 	// RestartStore. Default false: such a restart is dropped in silence.
 	Restartable bool
 }

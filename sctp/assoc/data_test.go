@@ -371,8 +371,8 @@ func hasAck(out []wire.Packet, t wire.TSN) bool {
 	return false
 }
 
-// Where a SACK has waited for nothing, and packets come farther apart than it may wait, the next goes
-// at once: until DATA goes in time to have taken it along, with a SACK or without.
+// Where a SACK has waited for nothing, and packets come farther apart than it may wait, the next
+// goes at once: until DATA goes in time to have taken it along, with a SACK or without.
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {

@@ -107,8 +107,8 @@ func marksLab(t *testing.T) *sctptest.Lab {
 	return l
 }
 
-// echoedTSN returns the TSN of the ECNE in what was sent, and whether there is one in each packet with a
-// SACK and before it.
+// echoedTSN returns the TSN of the ECNE in what was sent, and whether there is one in each packet
+// with a SACK and before it.
 func echoedTSN(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 	t.Helper()
 	sacks := 0

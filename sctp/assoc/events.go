@@ -58,8 +58,8 @@ const (
 	EventTSNsReset
 	// EventStreamsAdded: streams were added, as Change says, or Err says why not.
 	EventStreamsAdded
-	// EventLocalAddrAdded, EventLocalAddrRemoved and EventPeerPrimarySet: the peer has done what was
-	// asked of it about the own address Path (RFC 5061), or Err says why not.
+	// EventLocalAddrAdded, EventLocalAddrRemoved and EventPeerPrimarySet: the peer has done what
+	// was asked of it about the own address Path (RFC 5061), or Err says why not.
 	EventLocalAddrAdded
 	EventLocalAddrRemoved
 	EventPeerPrimarySet

@@ -14,9 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// fuzzOctets is what a fuzz target may do with its octets. A client sends a message in virtual time,
-// over a road that loses one packet in five. Behind each packet that arrives comes a forged one:
-// its header, so the right ports and tag, and the next four octets as a chunk.
+// fuzzOctets is what a fuzz target may do with its octets. A client sends a message in virtual
+// time, over a road that loses one packet in five. Behind each packet that arrives comes a forged
+// one: its header, so the right ports and tag, and the next four octets as a chunk.
 func fuzzOctets(octets []byte) (got []byte, end error) {
 	addrs := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("192.0.2.2:0")}
 	road, now, batch := simnet.New(1), rawio.Time(0), assoc.NewTxBatch(16)

@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// peerSendsForwardTSN says whether the peer may give messages up (RFC 3758): this side has said that
-// it understands FORWARD TSN or, where I-DATA is used, I-FORWARD-TSN.
+// peerSendsForwardTSN says whether the peer may give messages up (RFC 3758): this side has said
+// that it understands FORWARD TSN or, where I-DATA is used, I-FORWARD-TSN.
 func (a *Assoc) peerSendsForwardTSN() bool { return a.agreed.extensions.Has(PartialReliability) }
 
 // errNotIForwardTSN is the reason given to a peer that sends FORWARD TSN along with I-DATA.

@@ -220,7 +220,8 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	var o initParams
-	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(source, a.setup().reachAddr), a.cfg, a.env, &o); !ok {
+	usable := a.cfg.knownFamilies(source, a.setup().reachAddr)
+	if why, ok := readInitParams(init, source, usable, a.cfg, a.env, &o); !ok {
 		a.rareCounters().Violations++
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		a.endAssoc(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})

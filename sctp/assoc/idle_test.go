@@ -153,8 +153,9 @@ func TestSourceEndsARest(t *testing.T) {
 	check.That(t, !a.IsIdle() && len(sent) == 1, "%d DATA chunks were sent, it rests: %v", len(sent), a.IsIdle())
 }
 
-// An association that has used all extensions, on ten streams, rests in 8 KiB, its part of sctp.Conn
-// included. One that has agreed on them takes less, see sctp.TestIdleAssociationWithExtensionsIsSmall.
+// An association that has used all extensions, on ten streams, rests in 8 KiB, its part of
+// sctp.Conn included. One that has agreed on them takes less, see
+// sctp.TestIdleAssociationWithExtensionsIsSmall.
 func TestRestWithExtensionsIsSmall(t *testing.T) {
 	const most, restOfConn = 8 << 10, 1 << 10
 	cfg := func() *assoc.Config {

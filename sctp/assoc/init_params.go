@@ -47,9 +47,10 @@ type refusal struct {
 // readInitParams checks an INIT or INIT ACK that came from source, and reads it. If ok is false the
 // answer is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each
 // state.
-func readInitParams(c wire.Init, source netip.Addr, usable familySet, cfg *Config, env *Env, o *initParams) (why refusal,
-	ok bool) {
-	*o = initParams{source: source, usableFamilies: usable, offered: cfg.offeredExtensions(), takesKeyOffer: cfg.Protected, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
+func readInitParams(c wire.Init, source netip.Addr, usable familySet, cfg *Config, env *Env, o *initParams) (
+	why refusal, ok bool) {
+	*o = initParams{source: source, usableFamilies: usable, offered: cfg.offeredExtensions(),
+		takesKeyOffer: cfg.Protected, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
 		outStreams: c.OutStreams(), inStreams: c.InStreams()}
 	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3

@@ -25,9 +25,9 @@ var schedulers = []struct {
 }{{"as written", nil}, {"round robin", sched.RoundRobin}, {"round robin per packet", sched.RoundRobinPerPacket},
 	{"priority", sched.Priority}, {"fair capacity", sched.FairCapacity}, {"weighted", sched.WeightedFairQueueing}}
 
-// A message of 1 GiB does not delay a short one of another stream by more than a round trip, if they
-// are interleaved and a scheduler has the streams take turns. Else the short one waits for all of
-// it.
+// A message of 1 GiB does not delay a short one of another stream by more than a round trip, if
+// they are interleaved and a scheduler has the streams take turns. Else the short one waits for all
+// of it.
 func TestLongMessageDelaysNoOther(t *testing.T) {
 	// req 8260-2.2.2-3
 	const ms = time.Millisecond
@@ -77,8 +77,8 @@ func TestLongMessageDelaysNoOther(t *testing.T) {
 	}
 }
 
-// Messages of several streams, of any length, arrive once each, whole, and those that are ordered in
-// the order of their streams: under each scheduler, with I-DATA and without it, over a road that
+// Messages of several streams, of any length, arrive once each, whole, and those that are ordered
+// in the order of their streams: under each scheduler, with I-DATA and without it, over a road that
 // loses and reorders.
 func TestSchedulersEndToEnd(t *testing.T) {
 	for i, s := range schedulers {

@@ -69,8 +69,8 @@ func TestLossesInTheHandshake(t *testing.T) {
 	}
 }
 
-// What somebody adds in the clear before there are keys ends the set-up, or changes nothing. It never
-// takes the place of what the peer seals later.
+// What somebody adds in the clear before there are keys ends the set-up, or changes nothing. It
+// never takes the place of what the peer seals later.
 func TestForgeriesBeforeProtection(t *testing.T) {
 	forward := wire.AppendForwardTSN(nil, 1<<20, nil)
 	for _, c := range []struct {
@@ -128,8 +128,8 @@ func TestForgeriesBeforeProtection(t *testing.T) {
 	}
 }
 
-// An attacker knows the TSNs, and adds records behind the client's last flight before the server has
-// looked at it. That is found out: else the TSN of the first sealed message would be taken.
+// An attacker knows the TSNs, and adds records behind the client's last flight before the server
+// has looked at it. That is found out: else the TSN of the first sealed message would be taken.
 func TestRecordsBehindTheHandshake(t *testing.T) {
 	for behind, want := range []string{1: "follows the end of the handshake", 2: "follows the end of the handshake"} {
 		if behind == 0 {
@@ -203,7 +203,8 @@ func TestRestartInTheHandshake(t *testing.T) {
 	check.Equal(t, "received", string(bytes.Join(sctptest.Drain(b), nil)), "x")
 }
 
-// Rekeys of either side, with losses and messages under way: nothing is lost, no record comes twice.
+// Rekeys of either side, with losses and messages under way: nothing is lost, no record comes
+// twice.
 func TestRekeysUnderLoad(t *testing.T) {
 	// req dtlskeys-6.2.2-2, dtlskeys-6.2.2-6
 	w, a, b := protectedPair(t)
@@ -359,7 +360,8 @@ func TestFlightWithoutSacks(t *testing.T) {
 	must.That(t, w.RunUntil(w.Now.Add(10*time.Second), a.IsProtected), "%v %v", w.Hosts[0].Events, w.Hosts[1].Events)
 }
 
-// Messages of key management hold a bounded amount of memory, and the program does not hear of them.
+// Messages of key management hold a bounded amount of memory, and the program does not hear of
+// them.
 func TestKeyMessagesAreBoundedAndUnheard(t *testing.T) {
 	w, client, _ := keyWorld(t)
 	a := w.Connect(protected)

@@ -17,8 +17,8 @@ const (
 	maxKeyOffer    = 64 // octets of the peer's, which may list 55 methods
 )
 
-// keyOffer is a DTLS Key Management parameter as it is on the wire, without padding. The keys depend
-// on each of its octets.
+// keyOffer is a DTLS Key Management parameter as it is on the wire, without padding. The keys
+// depend on each of its octets.
 type keyOffer struct {
 	octets [maxKeyOffer]byte
 	length uint8 // 0: there is none

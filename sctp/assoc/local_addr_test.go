@@ -87,8 +87,8 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == bridge, "of a peer on this host: %+v", sctptest.Paths(a))
 }
 
-// newSecondOurs is established with a peer that has two addresses, the second of which has become one of
-// this host.
+// newSecondOurs is established with a peer that has two addresses, the second of which has become
+// one of this host.
 func newSecondOurs(t *testing.T) *sctptest.Lab {
 	l := sctptest.TwoPaths(t)
 	l.Host.Own = parseAddrs("10.0.0.1 10.0.0.10")

@@ -66,8 +66,8 @@ func TestPartialReliabilityIsNegotiated(t *testing.T) {
 	}
 }
 
-// I-DATA is used where both sides offer it, and nothing else then. Partial reliability is there with
-// it if both list I-FORWARD-TSN too.
+// I-DATA is used where both sides offer it, and nothing else then. Partial reliability is there
+// with it if both list I-FORWARD-TSN too.
 func TestInterleavingIsNegotiated(t *testing.T) {
 	// req 8260-2.2.1-1
 	// req 8260-2.2.1-2

@@ -52,8 +52,8 @@ type ownChanges struct {
 }
 
 // AddLocalAddr asks the peer to take another address of this host for the association (RFC 5061).
-// Nothing but that leaves from there before the peer has answered. An unspecified address stands for
-// the one that the packet leaves from. EventLocalAddrAdded says how it ends.
+// Nothing but that leaves from there before the peer has answered. An unspecified address stands
+// for the one that the packet leaves from. EventLocalAddrAdded says how it ends.
 func (a *Assoc) AddLocalAddr(now rawio.Time, addr netip.Addr) error {
 	return a.askAddrChange(now, asconf.Request{Op: asconf.Add, Addr: addr.Unmap()})
 }
@@ -133,8 +133,8 @@ func (a *Assoc) advanceAsconf(now rawio.Time) {
 	a.sendAsconf(now, h)
 }
 
-// lookupAddr returns the address in front of a request: one that stays part of the association, where
-// there is one (section 5.3.2).
+// lookupAddr returns the address in front of a request: one that stays part of the association,
+// where there is one (section 5.3.2).
 func (a *Assoc) lookupAddr(r asconf.Request) netip.Addr {
 	for _, own := range a.ownAddrs() {
 		if own != r.Addr && !own.IsLinkLocalUnicast() {
@@ -297,7 +297,8 @@ func (a *Assoc) noteUnknownToPeer(e wire.Error) {
 	cs := e.Causes()
 	for cause, ok := cs.Next(); ok; cause, ok = cs.Next() {
 		info := cause.Info()
-		if cause.Code() == wire.CauseUnrecognizedChunkType && len(info) > 0 && wire.ChunkType(info[0]) == wire.ChunkAsconf {
+		if cause.Code() == wire.CauseUnrecognizedChunkType && len(info) > 0 &&
+			wire.ChunkType(info[0]) == wire.ChunkAsconf {
 			a.abandonAsconf(ErrAddrChangesUnsupported)
 			h.requester.Unrecognized()
 		}

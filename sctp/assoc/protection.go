@@ -39,8 +39,8 @@ type protection struct {
 	remains    *Remains // of the association, which has ended
 }
 
-// KeyParams are both sides' parameters, which the keys depend on. KeyOutcome is what a handshake has
-// led to. KeyFailure ends an association that has no keys.
+// KeyParams are both sides' parameters, which the keys depend on. KeyOutcome is what a handshake
+// has led to. KeyFailure ends an association that has no keys.
 type (
 	KeyParams  = keymgmt.Params
 	KeyOutcome = keymgmt.Outcome
@@ -107,8 +107,8 @@ func newProtection(local keyOffer) *protection {
 	return &protection{local: local, deadlineAt: rawio.Never, nextSealAt: rawio.Never}
 }
 
-// startKeys begins key management, when the association is established or has restarted. Restart keys
-// that seal already go on.
+// startKeys begins key management, when the association is established or has restarted. Restart
+// keys that seal already go on.
 func (a *Assoc) startKeys(now rawio.Time) {
 	s := a.protection()
 	cfg := keymgmt.Config{IsClient: s.isClient, RestartEpoch: s.sealingRestartEpoch(), FailureTime: a.cfg.failureTime()}
@@ -197,8 +197,8 @@ func (a *Assoc) doKeyActions(now rawio.Time, s *protection) {
 	}
 }
 
-// protect begins protection: there are keys. What still waits came in the clear, and is nothing that
-// the peer has sent. It would take the place of what the peer seals under the same TSN.
+// protect begins protection: there are keys. What still waits came in the clear, and is nothing
+// that the peer has sent. It would take the place of what the peer seals under the same TSN.
 func (a *Assoc) protect(now rawio.Time, s *protection) {
 	s.isEnforced = true
 	if s.messages.hasClear() {
@@ -221,10 +221,10 @@ func (a *Assoc) announce(now rawio.Time, s *protection) {
 	a.pushSetupEvents(now, kind)
 }
 
-// ackFlight counts what was sent in the clear as acknowledged. The client's Finished proves that the
-// server's flight has arrived, and Protection Established that the Finished has. SACKs of that may be
-// lost, and what is sent again gets none: what is in the clear does not count any more. The server
-// would send its flight again and again, and have no room for what tells the client to seal.
+// ackFlight counts what was sent in the clear as acknowledged. The client's Finished proves that
+// the server's flight has arrived, and Protection Established that the Finished has. SACKs of that
+// may be lost, and what is sent again gets none: what is in the clear does not count any more. The
+// server would send its flight again and again, and have no room for what tells the client to seal.
 func (a *Assoc) ackFlight(now rawio.Time) {
 	t := a.sender()
 	if t.Outstanding() == 0 {
@@ -283,7 +283,8 @@ func (a *Assoc) sessionOwner(id uint64) *protection {
 	return s
 }
 
-// Rekey asks for new keys, as soon as the last ones have drained. It does nothing without protection.
+// Rekey asks for new keys, as soon as the last ones have drained. It does nothing without
+// protection.
 func (a *Assoc) Rekey(now rawio.Time) {
 	if s := a.protection(); s != nil && s.manager != nil {
 		s.manager.Rekey()
@@ -321,8 +322,8 @@ func (a *Assoc) keysExpireAt() rawio.Time {
 	return min(s.deadlineAt, s.nextSealAt)
 }
 
-// pollProtected is PollTransmit under protection. When a key is nearly used up, packets go at a rate
-// that it lasts for until there is another.
+// pollProtected is PollTransmit under protection. When a key is nearly used up, packets go at a
+// rate that it lasts for until there is another.
 func (a *Assoc) pollProtected(now rawio.Time, s *protection, out *TxBatch) (more bool) {
 	if s.manager == nil {
 		return a.pollTransmit(now, out)

@@ -14,7 +14,8 @@ import (
 // PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans. AutoClose,
 // SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst. RecvBuffer, SendBuffer,
 // PartialDelivery, MaxBurst, NoDelay, DisableFragments, DSCP and FlowLabel. MaxSegment, MTU and
-// DisablePMTUD, which leaves a path the MTU that it has. MaxOutStreams, and what StreamReset allows.
+// DisablePMTUD, which leaves a path the MTU that it has. MaxOutStreams, and what StreamReset
+// allows.
 //
 // A window that the peer knows of stays open: a smaller RecvBuffer takes effect as it is used up.
 // Anything else that change does is ignored: the peer knows it already, or it cannot change.

@@ -17,8 +17,8 @@ import (
 const lastSeals = 2 * maxOutboxPackets
 
 // Remains is what is kept of an association that sealed its packets. Its last packet may be lost.
-// The peer then repeats what it has sent, and believes no answer in the clear (RFC 9260 section 8.4).
-// Remains are of one owner, who need not be the association's.
+// The peer then repeats what it has sent, and believes no answer in the clear (RFC 9260 section
+// 8.4). Remains are of one owner, who need not be the association's.
 type Remains struct {
 	id        associationID
 	keys      *seal.Keyring
@@ -62,8 +62,8 @@ func (r *Remains) Lasts() time.Duration { return r.lasts }
 // RemainsOctets is the memory of Remains: those, and the ciphers of two keys.
 const RemainsOctets = int(unsafe.Sizeof(Remains{})) + MaxPaths*int(unsafe.Sizeof(netip.Addr{})) + 4<<10
 
-// Answer opens a packet that came for the association, and says whether it is the peer's and gets an
-// answer. A SHUTDOWN ACK is answered by SHUTDOWN COMPLETE, or all else by ABORT if this side has
+// Answer opens a packet that came for the association, and says whether it is the peer's and gets
+// an answer. A SHUTDOWN ACK is answered by SHUTDOWN COMPLETE, or all else by ABORT if this side has
 // aborted. What does not open costs one attempt. The packet is opened where it lies.
 func (r *Remains) Answer(now rawio.Time, o *Outbox, p *rawio.Packet) bool {
 	cs := wire.Packet(p.Data).Chunks()

@@ -158,8 +158,8 @@ var errDataMissing = errors.New("shutdown although DATA is missing")
 // requireAllReceived says whether everything that the peer has sent is here, when its SHUTDOWN or
 // SHUTDOWN ACK says so. The peer sends neither before all of its DATA is acknowledged, however late
 // the packet comes (section 9.2). Otherwise it has broken the protocol. An end that looks graceful
-// would hide from readers that messages are lost. A peer that may give messages up has given up what
-// is missing (RFC 3758 section 3.5).
+// would hide from readers that messages are lost. A peer that may give messages up has given up
+// what is missing (RFC 3758 section 3.5).
 func (a *Assoc) requireAllReceived() bool {
 	a.sender() // it rests no longer
 	if !a.recv.HasMissing() {

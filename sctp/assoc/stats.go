@@ -29,7 +29,8 @@ type Stats struct {
 	Keys KeyStats // of Config.Protected
 }
 
-// KeyStats is what is known of the keys of an association: which there are, and what they have done.
+// KeyStats is what is known of the keys of an association: which there are, and what they have
+// done.
 type KeyStats struct {
 	Epoch          uint64 // of the keys in use, 3 the first; less: there are none
 	Sealed, Opened uint64 // packets

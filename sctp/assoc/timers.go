@@ -73,16 +73,17 @@ var timers = [numTimers]timerRow{
 	timerAutoClose: {name: "SCTP_AUTOCLOSE", expiresAt: (*Assoc).autoCloseExpiresAt,
 		fire: func(a *Assoc, now rawio.Time) { _ = a.Shutdown(now) }},
 
-	// Armed by sendReconfig, for a request to reset or add streams. It sends that again, and counts an
-	// error of the path (RFC 6525 section 5.1.1).
+	// Armed by sendReconfig, for a request to reset or add streams. It sends that again, and counts
+	// an error of the path (RFC 6525 section 5.1.1).
 	timerReconfig: {name: "Re-configuration", expiresAt: (*Assoc).reconfigExpiresAt,
 		fire: (*Assoc).handleReconfigTimeout},
 
-	// Armed by sendAsconf, for a request to change addresses. It sends that again, over another path,
-	// and counts an error of the path (RFC 5061 section 5.1).
+	// Armed by sendAsconf, for a request to change addresses. It sends that again, over another
+	// path, and counts an error of the path (RFC 5061 section 5.1).
 	timerAsconf: {name: "T-4 RTO", expiresAt: (*Assoc).asconfExpiresAt, fire: (*Assoc).handleAsconfTimeout},
 
-	// Armed by advanceKeys, under protection: a handshake ends in time, keys drain, or are replaced.
+	// Armed by advanceKeys, under protection: a handshake ends in time, keys drain, or are
+	// replaced.
 	timerKeys: {name: "keys", expiresAt: (*Assoc).keysExpireAt, fire: (*Assoc).advanceKeys},
 }
 

@@ -72,8 +72,8 @@ func (a *Assoc) SetUpper(p Placer, s Source) {
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
 // EventSendFailed. When Message.Expires is over, only EventSendFailed comes. Send fails with
-// ErrNotUp, ErrClosing, ErrReservedPPID, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments,
-// ErrInvalidStream or ErrNoPath.
+// ErrNotUp, ErrClosing, ErrReservedPPID, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig,
+// ErrNeedsFragments, ErrInvalidStream or ErrNoPath.
 func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	switch {
 	case setupStates.has(a.state) || a.awaitsKeys():

@@ -61,8 +61,8 @@ func (b *bbr) checkFullBWReached(s *Sample) {
 	}
 }
 
-// isQueueBuilding says whether the probe has made a queue and nothing else. Another round trip of it
-// would only make the queue longer, for all that share it. The draft waits for that one too.
+// isQueueBuilding says whether the probe has made a queue and nothing else. Another round trip of
+// it would only make the queue longer, for all that share it. The draft waits for that one too.
 func (b *bbr) isQueueBuilding(s *Sample) bool {
 	return float64(s.RTT) >= bbrQueueGrowth*float64(b.rtt.min) &&
 		float64(s.Rate) < bbrQueueGrowth*float64(b.full.bw)

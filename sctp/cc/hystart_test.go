@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// playRounds gives c one full window of acknowledgements a round trip, each round with one measurement.
+// playRounds gives c one full window of acknowledgements a round trip, each round with one
+// measurement.
 func playRounds(c Controller, rtts ...time.Duration) {
 	for _, rtt := range rtts {
 		w := c.Window()

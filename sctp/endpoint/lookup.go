@@ -56,8 +56,8 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *LookupState) (a *assoc.Assoc, 
 }
 
 // lookupZeroChecksum is LookupNext for a packet without a checksum over a link that detects errors.
-// All associations there have announced that they take it (RFC 9653 section 5.3). None is to be sent
-// before one is set up, nor to nobody.
+// All associations there have announced that they take it (RFC 9653 section 5.3). None is to be
+// sent before one is set up, nor to nobody.
 func (e *Endpoint) lookupZeroChecksum(p *rawio.Packet, pkt wire.Packet, b *LookupState) (a *assoc.Assoc, ok bool) {
 	if a, _ = e.lookupChecked(p, pkt, 0, b); a == nil && !pkt.ChecksumOK() {
 		e.badChecksums.Add(1)

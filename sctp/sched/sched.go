@@ -12,8 +12,8 @@ type Scheduler interface {
 	// Deactivate says that an active stream has nothing more to send.
 	Deactivate(stream uint16)
 	// Next returns the active stream whose chunk goes next. It does not change what it returns:
-	// that is for Sent. bundled says that the packet already has a chunk of Sent's last stream. With
-	// ok false what comes next begins a new packet.
+	// that is for Sent. bundled says that the packet already has a chunk of Sent's last stream.
+	// With ok false what comes next begins a new packet.
 	Next(bundled bool) (stream uint16, ok bool)
 	// Sent says that an active stream has sent octets of user data. endOfMessage says that its
 	// message is complete.

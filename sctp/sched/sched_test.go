@@ -161,7 +161,8 @@ func TestSilenceSavesNothingUp(t *testing.T) {
 	check.Equal(t, "turns of stream 2 in a hundred", sent[2], 50)
 }
 
-// When all streams have been silent, nobody is ahead of others, and each has the weight that it had.
+// When all streams have been silent, nobody is ahead of others, and each has the weight that it
+// had.
 func TestAfterASilenceAllBeginAnew(t *testing.T) {
 	for name, row := range map[string]struct {
 		s    sched.Scheduler

@@ -57,6 +57,6 @@ func (a *Authority) Dialer(t testing.TB, name string) *tls.Config {
 
 // Listener is the other.
 func (a *Authority) Listener(t testing.TB) *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{a.Issue(t, "server.test", x509.ExtKeyUsageServerAuth, 500*time.Hour)},
-		ClientCAs: a.Pool}
+	own := a.Issue(t, "server.test", x509.ExtKeyUsageServerAuth, 500*time.Hour)
+	return &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: a.Pool}
 }

@@ -1,5 +1,5 @@
-// Package connpipe joins two net.Conns in memory that keep packets apart, as DTLS does: for tests of
-// what runs over any connection. Like DTLS, they lose packets for which nobody has room.
+// Package connpipe joins two net.Conns in memory that keep packets apart, as DTLS does: for tests
+// of what runs over any connection. Like DTLS, they lose packets for which nobody has room.
 package connpipe
 
 import (

@@ -25,10 +25,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Scenario is a script of what happens to two hosts, a and b, with all that they say and report behind
-// each line: packets with their times and contents, events, timers, and at the end counters and
-// paths. A scenario is a text file; RunScenario plays its script and returns it with what happens
-// now. Lines of the script begin at the margin, what happened is indented:
+// Scenario is a script of what happens to two hosts, a and b, with all that they say and report
+// behind each line: packets with their times and contents, events, timers, and at the end counters
+// and paths. A scenario is a text file; RunScenario plays its script and returns it with what
+// happens now. Lines of the script begin at the margin, what happened is indented:
 //
 //	hosts 2                     two networks (none, or "ipv6", "udp" or "dual"), or "2 far"; "link=1300": the MTU of the hosts' links
 //	                            "pmtud": they can search for path MTUs; "ecn": they see marks

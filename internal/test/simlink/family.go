@@ -27,7 +27,8 @@ func (n *Net) LinkOf(addrs []netip.AddrPort, expected netip.Addr, others *atomic
 // WriteBatch implements rawio.Link.
 func (l FamilyLink) WriteBatch(pkts []rawio.Packet) (int, error) {
 	for i := range pkts {
-		if local := pkts[i].Local; pkts[i].Remote.Addr().Is4() != l.Is4 || local.IsValid() && local.Addr().Is4() != l.Is4 {
+		local := pkts[i].Local
+		if pkts[i].Remote.Addr().Is4() != l.Is4 || local.IsValid() && local.Addr().Is4() != l.Is4 {
 			l.Others.Add(1)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// The ledger sees each record of a world, and finds one that comes again, or that no key has sealed.
+// The ledger sees each record of a world, and finds one that comes again, or that no key has
+// sealed.
 func TestLedger(t *testing.T) {
 	w := NewEncrypted(1)
 	must.OK(t, w.Run())

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FuzzHandle gives a Responder and a Requester whatever a peer may send. Answers are well-formed and
-// fit the packet, the peer keeps an address that is confirmed, and what is kept is bounded.
+// FuzzHandle gives a Responder and a Requester whatever a peer may send. Answers are well-formed
+// and fit the packet, the peer keeps an address that is confirmed, and what is kept is bounded.
 func FuzzHandle(f *testing.F) {
 	f.Add([]byte(asconfOf(f, 1, part{t: wire.ParamAddIP, id: 1, addr: addr(4)}, part{t: wire.ParamDeleteIP, id: 2, addr: addr(2)})), byte(1))
 	f.Add([]byte(asconfOf(f, 1, part{t: wire.ParamDeleteIP, id: 1, addr: addr(1)}, part{t: wire.ParamDeleteIP, id: 2, addr: addr(2)})), byte(3))

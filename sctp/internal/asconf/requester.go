@@ -86,8 +86,8 @@ func (q *Requester) Waiting(op Op) (n int) {
 	return n
 }
 
-// Begin makes the next request the one under way, if there is none yet, and says whether there is one
-// now. lookup is an own address of the association, for the Address Parameter.
+// Begin makes the next request the one under way, if there is none yet, and says whether there is
+// one now. lookup is an own address of the association, for the Address Parameter.
 func (q *Requester) Begin(lookup func(r Request) netip.Addr) bool {
 	if q.chunk == nil && len(q.waiting) > 0 && !q.isDead {
 		q.current, q.isSent = q.waiting[0], false

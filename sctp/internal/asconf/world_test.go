@@ -56,7 +56,8 @@ func (l *addrList) SetPrimary(a netip.Addr) {
 
 func addr(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, last}) }
 
-// three is a peer with the addresses 1, 2 and 3, of which 3 is not confirmed, and room for one more.
+// three is a peer with the addresses 1, 2 and 3, of which 3 is not confirmed, and room for one
+// more.
 func three() *addrList {
 	return &addrList{list: []netip.Addr{addr(1), addr(2), addr(3)}, unconfirmed: []netip.Addr{addr(3)}, most: 4}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // FuzzManager is a Manager whose peer, whose TLS and whose clock do anything. There is one session
-// at a time, and there are keys of two epochs at most. Protection never ends, and the epoch grows by
-// one. Deadlines come to an end, and nothing follows the end.
+// at a time, and there are keys of two epochs at most. Protection never ends, and the epoch grows
+// by one. Deadlines come to an end, and nothing follows the end.
 func FuzzManager(f *testing.F) {
 	for seed := range 300 {
 		f.Add(fuzzinput.Random(seed, 200))

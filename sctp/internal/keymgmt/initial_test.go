@@ -50,8 +50,8 @@ func TestClientEstablishesKeys(t *testing.T) {
 	check.Equal(t, "messages of no session", l.m.Stats().Ignored, 2)
 }
 
-// The server has all keys when the client's Finished is there. What it sends from then on, Protection
-// Established first, is sealed.
+// The server has all keys when the client's Finished is there. What it sends from then on,
+// Protection Established first, is sealed.
 func TestServerEstablishesKeys(t *testing.T) {
 	// req dtlskeys-6.1-3, dtlskeys-6.1-4
 	// req dtlskeys-4.1.1-1

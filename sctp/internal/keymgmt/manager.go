@@ -13,7 +13,8 @@ type Config struct {
 	// RestartEpoch is that of the restart keys in use, of an association that has restarted; 0 for
 	// one that is new.
 	RestartEpoch uint64
-	// AwaitsPeer says that it is this side which has restarted: it does not know yet who the peer is.
+	// AwaitsPeer says that it is this side which has restarted: it does not know yet who the peer
+	// is.
 	AwaitsPeer bool
 	// HandshakeTimeout is how long a handshake may take, while the peer takes messages. 0: 30 s.
 	HandshakeTimeout time.Duration
@@ -191,8 +192,8 @@ func (m *Manager) endSession(now rawio.Time) {
 	m.remoteAt = now.Add(minRemoteTime)
 }
 
-// abandonSession ends a session that leads to nothing: its keys are taken back. What it still writes,
-// such as a late ClientHello, would end the session that takes its place.
+// abandonSession ends a session that leads to nothing: its keys are taken back. What it still
+// writes, such as a late ClientHello, would end the session that takes its place.
 func (m *Manager) abandonSession(now rawio.Time) {
 	if m.session.isInstalled {
 		_ = m.keys.Withdraw(m.session.epoch) // it is the newest, and not sent with

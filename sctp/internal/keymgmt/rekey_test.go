@@ -334,8 +334,8 @@ func (l *lab) rekeyAsServer(epoch uint64) {
 	}
 }
 
-// Both sides begin, and the peer's ClientHello comes before the own one is written. That is not sent
-// any more: the peer would take it for the end of the session that goes on.
+// Both sides begin, and the peer's ClientHello comes before the own one is written. That is not
+// sent any more: the peer would take it for the end of the session that goes on.
 func TestLateHelloOfAnAbandonedSession(t *testing.T) {
 	l := establishedServer(t)
 	l.m.Rekey()

@@ -157,8 +157,8 @@ type Sealer interface {
 	Append(b []byte, pieces ...[]byte) ([]byte, error)
 }
 
-// Seal has s seal the open packet, and those that BeginAgain and Add make like it; nil: nobody does.
-// Room is then what is left for chunks that are yet to be sealed.
+// Seal has s seal the open packet, and those that BeginAgain and Add make like it; nil: nobody
+// does. Room is then what is left for chunks that are yet to be sealed.
 func (b *Batch) Seal(s Sealer) { b.sealer = s }
 
 // IsSealed says whether somebody seals it.

@@ -320,8 +320,8 @@ func (f *frame) Append(b []byte, pieces ...[]byte) ([]byte, error) {
 	return append(b, ">>>>"...), nil
 }
 
-// The chunks of a packet that is sealed are replaced, its common header stays, and the user's memory
-// is let go of. One that cannot be sealed is forgotten.
+// The chunks of a packet that is sealed are replaced, its common header stays, and the user's
+// memory is let go of. One that cannot be sealed is forgotten.
 func TestSealedPackets(t *testing.T) {
 	b, f := NewBatch(8), new(frame)
 	body := bytes.Repeat([]byte{7}, 300)

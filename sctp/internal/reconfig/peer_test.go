@@ -368,8 +368,8 @@ func TestOwnResetIsNoAnswerToAnother(t *testing.T) {
 }
 
 // The peer resets TSNs. DATA that is on its way is waited for; messages wait meanwhile. The request
-// has no answer before: to libusrsctp "In progress" would be the last. Only if it comes again it has
-// that, so that the peer does not give it up.
+// has no answer before: to libusrsctp "In progress" would be the last. Only if it comes again it
+// has that, so that the peer does not give it up.
 func TestPeersTSNResetWaitsForAcknowledgements(t *testing.T) {
 	l := newLab(t)
 	l.unacked = true

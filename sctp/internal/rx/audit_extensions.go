@@ -115,8 +115,8 @@ func (r *Reassembly) auditInterleaving(count func(*Message) error) error {
 	}
 	if open != x.numOpen || streams != x.numStreams || popped != x.numPopped || octets != x.waitOctets {
 		errs = append(errs, fmt.Errorf("%d messages of %d octets in assembly or waiting, %d streams, %d popped "+
-			"in part; counted are %d, %d, %d and %d", x.numOpen, x.waitOctets, x.numStreams, x.numPopped, open, octets, streams,
-			popped))
+			"in part; counted are %d, %d, %d and %d", x.numOpen, x.waitOctets, x.numStreams, x.numPopped, open,
+			octets, streams, popped))
 	}
 	return errors.Join(errs...)
 }

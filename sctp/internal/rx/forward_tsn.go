@@ -30,8 +30,8 @@ func (r *Reassembly) skipAll(f wire.ForwardTSN, cum wire.TSN) {
 	}
 }
 
-// GiveUpMissing counts all that is missing as given up by the peer, which will send nothing more. It
-// is for a peer that may give messages up.
+// GiveUpMissing counts all that is missing as given up by the peer, which will send nothing more.
+// It is for a peer that may give messages up.
 func (r *Receiver) GiveUpMissing() {
 	g := &r.reassembly
 	if r.tracker.HasGaps() {
@@ -67,8 +67,8 @@ func (r *Receiver) forwardCumTSN(t wire.TSN) bool {
 	return true
 }
 
-// Forward counts all TSNs up to t, which is beyond the cumulative one, as received, and goes on over
-// those that have come.
+// Forward counts all TSNs up to t, which is beyond the cumulative one, as received, and goes on
+// over those that have come.
 func (k *Tracker) Forward(t wire.TSN) {
 	last := t
 	if k.highTSN.Less(t) {
@@ -82,8 +82,8 @@ func (k *Tracker) Forward(t wire.TSN) {
 	k.advanceCum(t)
 }
 
-// forget removes the TSNs up to t from those above the cumulative one. It looks only at such as have
-// come.
+// forget removes the TSNs up to t from those above the cumulative one. It looks only at such as
+// have come.
 func (k *Tracker) forget(t wire.TSN) {
 	from, left := k.cumTSN+1, int(uint32(t-k.cumTSN))
 	for {

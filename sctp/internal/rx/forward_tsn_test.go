@@ -238,7 +238,8 @@ func TestSkippedSSNFarAhead(t *testing.T) {
 		check.Equal(t, row.name+": the next SSN", next, wire.SSN(max(row.skip, waiting)+1))
 		check.OK(t, r.Audit(0))
 	}
-	// A peer whose SACKs are lost names SSNs again that were skipped long ago, however far it jumps.
+	// A peer whose SACKs are lost names SSNs again that were skipped long ago, however far it
+	// jumps.
 	r := newAbandoned()
 	mustForward(t, r, 100, 0, 99)
 	mustForward(t, r, 70_000, 0, 50)

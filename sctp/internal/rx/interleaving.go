@@ -9,8 +9,8 @@ package rx
 //	2       0    U  [0] 1              no pieces, and a run
 //
 // A message in assembly lies in openStream.messages. Its own pieces are those without a gap, from
-// the first one on that is not delivered yet. What is beyond a gap lies in its tree of fragments, in
-// runs without gaps. A run is a Message too: its order is the FSN of its first piece. A complete
+// the first one on that is not delivered yet. What is beyond a gap lies in its tree of fragments,
+// in runs without gaps. A run is a Message too: its order is the FSN of its first piece. A complete
 // message that waits for its MID lies in extensions.waiting, as with DATA.
 
 import (
@@ -39,8 +39,8 @@ type interleaving struct {
 	unbegun      []unbegunMessage
 }
 
-// nextMIDs is the lowest MIDs of a stream that may still come. The ordered one follows messages that
-// were delivered or given up, the unordered one those that were given up.
+// nextMIDs is the lowest MIDs of a stream that may still come. The ordered one follows messages
+// that were delivered or given up, the unordered one those that were given up.
 type nextMIDs struct{ ordered, unordered wire.MID }
 
 // openStream is a stream that had fragments.

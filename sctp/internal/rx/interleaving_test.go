@@ -446,8 +446,8 @@ func TestIDataBuysNoWork(t *testing.T) {
 	check.That(t, r.Steps() <= 16*n, "%d steps", r.Steps())
 }
 
-// The streams that an I-FORWARD-TSN names take no more memory than messages on them would, and those
-// that there are not take none. Each costs a few steps.
+// The streams that an I-FORWARD-TSN names take no more memory than messages on them would, and
+// those that there are not take none. Each costs a few steps.
 func TestIForwardTSNBuysNothing(t *testing.T) {
 	few := interleavedWith(Config{InStreams: 64, MayAbandon: true})
 	held := few.Held()

@@ -51,8 +51,8 @@ func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 	}
 }
 
-// limitLatestTSN makes the TSN of the latest message cum if it is before that: nothing of the stream
-// has come since.
+// limitLatestTSN makes the TSN of the latest message cum if it is before that: nothing of the
+// stream has come since.
 func (q *streamQueue) limitLatestTSN(cum wire.TSN) {
 	if uint32(q.latestTSN-cum) >= tsnset.MaxWindow {
 		q.latestTSN = cum

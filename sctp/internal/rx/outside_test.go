@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Chunks that are kept aside are acknowledged, cost no window, and nothing of their stream waits for
-// them, in whatever order they come.
+// Chunks that are kept aside are acknowledged, cost no window, and nothing of their stream waits
+// for them, in whatever order they come.
 func TestChunksKeptAside(t *testing.T) {
 	chunk := func(tsn wire.TSN, ssn wire.SSN, flags uint8) wire.Data {
 		b := append(wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, SSN: ssn, PayloadLen: 4}), 1, 2, 3, 4)

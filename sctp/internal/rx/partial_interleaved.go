@@ -66,8 +66,9 @@ func (r *Reassembly) deliverPartialInterleaved(room, point int) {
 	}
 }
 
-// deliverPiecesOf delivers the pieces that there are of a message of a stream. It has more than point
-// octets, and nothing has to be delivered before it. blocked: pieces wait for a TSN that is missing.
+// deliverPiecesOf delivers the pieces that there are of a message of a stream. It has more than
+// point octets, and nothing has to be delivered before it. blocked: pieces wait for a TSN that is
+// missing.
 func (r *Reassembly) deliverPiecesOf(id wire.StreamID, point int) (blocked bool) {
 	o := r.ext.interleaving.streamOf(id)
 	if o == nil {

@@ -18,8 +18,8 @@ type Config struct {
 	PartialPoint int
 	PMDCS        int // largest DATA chunk of the path, octets, for silly window avoidance
 	InStreams    int // incoming streams
-	// The peer may give messages up, and say so by FORWARD TSN (RFC 3758). Then a message without its
-	// end is no violation where the next begins.
+	// The peer may give messages up, and say so by FORWARD TSN (RFC 3758). Then a message without
+	// its end is no violation where the next begins.
 	MayAbandon    bool
 	Interleaved   bool // the peer sends I-DATA (RFC 8260)
 	SackDelay     time.Duration

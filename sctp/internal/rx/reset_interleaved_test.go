@@ -29,7 +29,8 @@ func TestResetOfMIDs(t *testing.T) {
 	}
 }
 
-// A message that still waits, or lacks a fragment, when its stream is reset is a mistake of the peer.
+// A message that still waits, or lacks a fragment, when its stream is reset is a mistake of the
+// peer.
 func TestResetsThatCannotBeWithIData(t *testing.T) {
 	for name, chunk := range map[string]wire.IData{
 		"a MID is missing": part(1, 1, 1, 0, be, "a"), "a fragment is": part(1, 1, 0, 0, bFlag, "a"),

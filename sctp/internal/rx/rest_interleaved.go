@@ -3,9 +3,9 @@ package rx
 import "github.com/rddp-go/rddp/sctp/wire"
 
 // A peer may reset its TSNs in the middle of messages, and go on with the rest of them: libusrsctp
-// does, under MID 0 of their streams. With I-DATA there may be a rest in each stream, anywhere behind
-// the reset. It has no first fragment, though all TSNs before it have come. It is dropped, and the
-// stream goes on behind its MID, as with DATA.
+// does, under MID 0 of their streams. With I-DATA there may be a rest in each stream, anywhere
+// behind the reset. It has no first fragment, though all TSNs before it have come. It is dropped,
+// and the stream goes on behind its MID, as with DATA.
 
 // unbegunMessage is a message in assembly with MID 0 whose first fragment has not come. It may be
 // such a rest.

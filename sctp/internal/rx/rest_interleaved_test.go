@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A peer resets its TSNs in the middle of messages, and goes on with the rest of each under MID 0, as
-// libusrsctp does. These messages are lost, and nothing else is.
+// A peer resets its TSNs in the middle of messages, and goes on with the rest of each under MID 0,
+// as libusrsctp does. These messages are lost, and nothing else is.
 func TestRestartInTheMiddleOfIData(t *testing.T) {
 	const u, ue = uFlag, uFlag | eFlag
 	for _, c := range []struct {

@@ -277,8 +277,8 @@ func (k *Keyring) Bequeath(left uint64) (*Keyring, error) {
 	return heir, nil
 }
 
-// Compact gives memory back while the association is idle: see Opener.Compact. A restart key that only
-// forgers have used is as it came again.
+// Compact gives memory back while the association is idle: see Opener.Compact. A restart key that
+// only forgers have used is as it came again.
 func (k *Keyring) Compact() {
 	for _, o := range k.primary {
 		o.Compact()

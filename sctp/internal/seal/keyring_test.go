@@ -91,8 +91,8 @@ func TestEpochsFollowOneAnother(t *testing.T) {
 	check.Error(t, "past the last epoch", k.InstallReceive(now, maxEpoch+1, m), ErrEpoch)
 }
 
-// A key that the peer has not begun to use can be taken back, and another of the same epoch comes in
-// its place.
+// A key that the peer has not begun to use can be taken back, and another of the same epoch comes
+// in its place.
 func TestWithdraw(t *testing.T) {
 	r := restartRing(t, AES128GCM, 3)
 	check.Error(t, "a key in use", r.a.Withdraw(3), ErrEpoch)
@@ -295,8 +295,8 @@ func TestCompactReachesAllKeys(t *testing.T) {
 	}
 }
 
-// Two may seal after the end, the association and what outlives it: no number is used twice, and only
-// one of them opens.
+// Two may seal after the end, the association and what outlives it: no number is used twice, and
+// only one of them opens.
 func TestBequeath(t *testing.T) {
 	for _, s := range Suites() {
 		r := newRing(t, s)

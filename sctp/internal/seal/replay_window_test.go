@@ -22,8 +22,8 @@ func TestReplayWindowHasThePowerOfTwoAbove(t *testing.T) {
 	}
 }
 
-// Where a window begins and ends in the same word, and grows, the numbers in it stay apart: of those
-// after the one that is missing every third is received, then the others.
+// Where a window begins and ends in the same word, and grows, the numbers in it stay apart: of
+// those after the one that is missing every third is received, then the others.
 func TestNumbersStayApartWhenTheWindowGrows(t *testing.T) {
 	for missing := range uint64(130) {
 		w := newReplayWindow(1024)

@@ -16,9 +16,9 @@ const maxUnread = 512 << 10
 
 var errTooMuch = errors.New("the peer sends more than a handshake needs")
 
-// pipe is the net.Conn of a session. What is written is held until TLS waits for an answer, or until
-// somebody takes it. So a flight is one message, and a client's last flight does not leave before
-// its keys are there.
+// pipe is the net.Conn of a session. What is written is held until TLS waits for an answer, or
+// until somebody takes it. So a flight is one message, and a client's last flight does not leave
+// before its keys are there.
 type pipe struct {
 	pool   *Pool
 	flush  func(records []byte) // called without the lock

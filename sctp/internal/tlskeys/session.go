@@ -16,8 +16,9 @@ import (
 // errData is for a peer that uses the TLS connection.
 var errData = errors.New("the peer has sent application data in the TLS connection of key management")
 
-// Owner hears of a session, in the session's goroutine. The calls come one after another, and Failed
-// is the last. It also comes for a session that the owner has closed, and may be ignored then.
+// Owner hears of a session, in the session's goroutine. The calls come one after another, and
+// Failed is the last. It also comes for a session that the owner has closed, and may be ignored
+// then.
 type Owner interface {
 	// Wrote hands over TLS records for the peer.
 	Wrote(id uint64, records []byte)

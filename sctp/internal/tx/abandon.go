@@ -21,8 +21,8 @@ const (
 	// AbandonResent gives it up when a chunk of it would be sent again more than Message.Limit
 	// times.
 	AbandonResent
-	// AbandonForRoom gives it up for a message with a lower Message.Limit that finds the send buffer
-	// full. So a lower Limit is a higher priority.
+	// AbandonForRoom gives it up for a message with a lower Message.Limit that finds the send
+	// buffer full. So a lower Limit is a higher priority.
 	AbandonForRoom
 
 	numPolicies

@@ -177,8 +177,8 @@ func TestRestOfAnExpiredMessageIsDropped(t *testing.T) {
 	check.Equal(t, "buffered", l.s.Buffered(), 0)
 }
 
-// A closed window has the rest of a message wait for a probe. When its life ends, the FORWARD TSN is
-// outstanding, and no probe may go. Its timer does not go off again and again until then.
+// A closed window has the rest of a message wait for a probe. When its life ends, the FORWARD TSN
+// is outstanding, and no probe may go. Its timer does not go off again and again until then.
 func TestNoProbeTimerWhileAForwardTSNIsOutstanding(t *testing.T) {
 	l := newExtensionsLab(t, true, false)
 	l.enqueue(10*full, Message{Policy: AbandonExpired, Expires: 100 * ms})

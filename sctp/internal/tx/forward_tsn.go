@@ -85,8 +85,8 @@ func (s *Sender) handleForwardTimeout(now rawio.Time) (p *Path, expired bool) {
 // ForwardDue says whether AppendForwardTSN has something to send.
 func (s *Sender) ForwardDue() bool { return s.partial() != nil && s.partial().forward.due }
 
-// AppendForwardTSN appends a FORWARD TSN, or I-FORWARD-TSN, of at most room octets to a packet to p.
-// If it does not name all streams, it ends before the first that is left out (C4).
+// AppendForwardTSN appends a FORWARD TSN, or I-FORWARD-TSN, of at most room octets to a packet to
+// p. If it does not name all streams, it ends before the first that is left out (C4).
 func (s *Sender) AppendForwardTSN(now rawio.Time, b []byte, room int, p *Path) []byte {
 	g, f := &s.outstanding, &s.partial().forward
 	const header = 8
@@ -118,7 +118,8 @@ func (s *Sender) AppendForwardTSN(now rawio.Time, b []byte, room int, p *Path) [
 	return wire.AppendForwardTSN(b, end-1, w.streams)
 }
 
-// streamKey is what a FORWARD TSN names once: a stream, of I-DATA its ordered or unordered messages.
+// streamKey is what a FORWARD TSN names once: a stream, of I-DATA its ordered or unordered
+// messages.
 type streamKey struct {
 	stream    wire.StreamID
 	unordered bool

@@ -21,8 +21,8 @@ type Message struct {
 	// Head is copied; it precedes Body.
 	Head [HeadCap]byte
 
-	// NoBundle, Path, Policy, Reserve, Expires and Limit are for Enqueue only. A Source is asked at the
-	// moment that its message can be sent.
+	// NoBundle, Path, Policy, Reserve, Expires and Limit are for Enqueue only. A Source is asked at
+	// the moment that its message can be sent.
 
 	// NoBundle keeps other messages out of the packets in which new chunks of this one go.
 	NoBundle bool

@@ -17,8 +17,8 @@ import (
 // has 65535.
 const maxFragmentedPacket = 60 << 10
 
-// longestCutPacket returns that bound, which a packet that is sealed has below it: a record holds no
-// more (draft-ietf-tsvwg-sctp-dtls-chunk section 3.1).
+// longestCutPacket returns that bound, which a packet that is sealed has below it: a record holds
+// no more (draft-ietf-tsvwg-sctp-dtls-chunk section 3.1).
 func longestCutPacket(b *pack.Batch) int {
 	if b.IsSealed() {
 		return wire.CommonHeaderLen + seal.MaxContent

@@ -1,11 +1,12 @@
 package tx
 
-// Messages of the association's own, such as those that replace its keys, do not wait behind what the
-// program has queued. A message that has begun is finished first, as its chunks have to follow one
-// another (RFC 9260 section 6.9). With I-DATA there are none of them.
+// Messages of the association's own, such as those that replace its keys, do not wait behind what
+// the program has queued. A message that has begun is finished first, as its chunks have to follow
+// one another (RFC 9260 section 6.9). With I-DATA there are none of them.
 
 // EnqueueOwn is Enqueue for a message of the association's own. It goes before all that has not
-// begun, and behind others of its kind. There are few: they do not wait for room in the send buffer.
+// begun, and behind others of its kind. There are few: they do not wait for room in the send
+// buffer.
 func (s *Sender) EnqueueOwn(m *Message) {
 	y, q, n := s.perStream(), &s.queue, m.Len()
 	q.bufferedOctets += n

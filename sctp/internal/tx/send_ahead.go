@@ -7,8 +7,9 @@ import (
 
 // aheadShare is the part of cwnd that a scheduler adds to it, for streams that send little. When
 // cwnd falls, what is in flight may exceed it for longer than a round trip. A short message would
-// wait for that as long as one that fills cwnd. So it goes ahead, as by Limited Transmit (RFC 3042).
-// What goes ahead in a round trip is no more than the share, so that congestion hardly notices.
+// wait for that as long as one that fills cwnd. So it goes ahead, as by Limited Transmit (RFC
+// 3042). What goes ahead in a round trip is no more than the share, so that congestion hardly
+// notices.
 const aheadShare = 32
 
 // aheadBudget is how many octets of chunks may go ahead before a round trip is over.

@@ -240,8 +240,8 @@ func TestAmountsOfStreams(t *testing.T) {
 	}
 }
 
-// A stream that fills the send buffer leaves the reserve to others that have little: half of what is
-// left of it each. What is acknowledged gives it back.
+// A stream that fills the send buffer leaves the reserve to others that have little: half of what
+// is left of it each. What is acknowledged gives it back.
 func TestReserveOfTheSendBuffer(t *testing.T) {
 	for _, scheduled := range []bool{false, true} {
 		l := newExtensionsLab(t, false, false)

@@ -209,8 +209,8 @@ func (z *extensionModel) sendChunks(n int) {
 	}
 }
 
-// sendingSlot is the place in sending of a stream. With DATA one message is finished before the next
-// of any stream.
+// sendingSlot is the place in sending of a stream. With DATA one message is finished before the
+// next of any stream.
 func (z *extensionModel) sendingSlot(stream int) int {
 	if z.interleaves {
 		return stream % fuzzStreams
@@ -239,7 +239,8 @@ func (z *extensionModel) sendPart(at int) bool {
 	return true
 }
 
-// inFlightOctets returns the octets that the peer has sent, has not given up, and no SACK has named.
+// inFlightOctets returns the octets that the peer has sent, has not given up, and no SACK has
+// named.
 func (z *extensionModel) inFlightOctets() (n int) {
 	for i := int(int32(z.cumAck + 1 - firstTSN)); i < len(z.chunks); i++ {
 		c := z.chunks[i]
