@@ -91,7 +91,7 @@ func (d *Device) startIdleSweeps(timeout time.Duration) {
 			select {
 			case <-tick.C:
 				d.sweepIdle()
-			case <-d.closed:
+			case <-d.closing.Done():
 				return
 			}
 		}
@@ -112,6 +112,7 @@ func (d *Device) sweepIdle() {
 			d.countStat(&d.stats.IdleEnded)
 			q.abortSession(ErrIdle)
 			d.dropQP(q)
+			q.endUse()
 		}
 	}
 	for _, p := range d.Peers() {

@@ -61,7 +61,7 @@ func (h *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 			return c, err
 		}
 		h.ctxWatch.watchContext(ctx, h.dev)
-		if h.ready.Wait(ctx.Done(), h.dev.closed) {
+		if h.ready.Wait(ctx.Done(), h.dev.closed.Done()) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

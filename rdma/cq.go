@@ -3,7 +3,10 @@ package rdma
 import (
 	"context"
 	"errors"
+	"net"
+	"runtime"
 	"sync"
+	"weak"
 
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -73,8 +76,22 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limits.MaxCQE {
 		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
-	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]cqAttachment), srqs: make(map[*SRQ]int),
-		freeDepth: depth, ready: d.newSignal(), allAcked: make(chan struct{}, 1)}, nil
+	c := &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]cqAttachment), srqs: make(map[*SRQ]int),
+		freeDepth: depth, ready: d.newSignal(), allAcked: make(chan struct{}, 1)}
+	c.rouseAtClose()
+	return c, nil
+}
+
+// rouseAtClose has a goroutine that waits look again when the Device is closed. To wait for that as
+// well each time would take longer. A CQ that nobody has any more is not kept for it.
+func (c *CQ) rouseAtClose() {
+	w := weak.Make(c)
+	stop := context.AfterFunc(c.dev.closed, func() {
+		if c := w.Value(); c != nil {
+			c.ready.Set()
+		}
+	})
+	runtime.AddCleanup(c, func(stop func() bool) { stop() }, stop)
 }
 
 // pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed.
@@ -191,16 +208,21 @@ func (c *CQ) Arm(solicitedOnly bool) {
 // Ready gets a token when an armed completion has come, for use in select.
 func (c *CQ) Ready() <-chan struct{} { return c.ready.C() }
 
-// Wait returns when there is a completion to poll, when the queue has overflowed or is destroyed,
-// or with the context's error. One goroutine at a time may wait on a CQ.
+// Wait returns when there is a completion to poll, or when the queue has overflowed or is destroyed.
+// It fails with net.ErrClosed when there is none after Device.Close, and with the context's error if
+// that ends first. One goroutine at a time may wait on a CQ.
 func (c *CQ) Wait(ctx context.Context) error {
 	for {
+		over := c.dev.closed.Err() != nil // then all has completed
 		c.mu.Lock()
 		c.armed = armAny
 		some := c.n > 0 || c.overflow || c.destroyed
 		c.mu.Unlock()
-		if some {
+		switch {
+		case some:
 			return nil
+		case over:
+			return net.ErrClosed
 		}
 		if !c.waitReady(ctx) {
 			return ctx.Err()

@@ -33,7 +33,10 @@ type Device struct {
 
 	events     eventQueue
 	logLimiter quota.LogLimiter // of a Device without a link
-	closed     chan struct{}    // by Close
+	closing    context.Context  // ends when Close is called
+	endUse     context.CancelFunc
+	closed     context.Context // ends when Close has ended all that there was
+	endWaits   context.CancelFunc
 	closeOnce  sync.Once
 
 	mu      sync.Mutex         // a leaf lock
@@ -46,7 +49,9 @@ type Device struct {
 // NewDevice makes a Device over link, which it owns from now on. Without one (nil) it has no SCTP:
 // QPs go over TCP, which they may do in any case (QP.Dial, Device.ListenOn). cfg may be nil.
 func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
-	d := &Device{peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}), closed: make(chan struct{})}
+	d := &Device{peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{})}
+	d.closing, d.endUse = context.WithCancel(context.Background())
+	d.closed, d.endWaits = context.WithCancel(context.Background())
 	if cfg != nil {
 		d.cfg = *cfg
 	}
@@ -89,14 +94,18 @@ func (d *Device) Wait(ctx context.Context) error {
 
 // Close ends every QP, association and TCP connection abortively and closes the link. Disconnect
 // the QPs first for a graceful end. The peers get one ABORT for each association, not a Terminate
-// on each stream (RFC 5043 section 11.3).
-func (d *Device) Close() error {
-	d.closeOnce.Do(func() { close(d.closed) })
-	d.tcp.close()
-	if d.sctp == nil {
-		return nil
-	}
-	return d.sctp.Close()
+// on each stream (RFC 5043 section 11.3). Whoever waits for something of the Device gets
+// net.ErrClosed, and first what there is. Closing again returns nil.
+func (d *Device) Close() (err error) {
+	d.closeOnce.Do(func() {
+		d.endUse()
+		d.tcp.close()
+		if d.sctp != nil {
+			err = d.sctp.Close()
+		}
+		d.endWaits()
+	})
+	return err
 }
 
 // newSignal returns a signal that is not set. A goroutine that waits for one may read the link

@@ -72,7 +72,7 @@ func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 		}
 		select {
 		case <-d.events.ready:
-		case <-d.closed:
+		case <-d.closed.Done():
 			return Event{}, net.ErrClosed
 		case <-ctx.Done():
 			return Event{}, ctx.Err()

@@ -36,8 +36,8 @@ func (d *Device) newListener() *Listener {
 // Port returns the port.
 func (l *Listener) Port() uint16 { return l.lower.Port() }
 
-// Accept returns the next request. It fails with net.ErrClosed after Close and with the context's
-// error when that ends first.
+// Accept returns the next request. It fails with net.ErrClosed after Close of the Listener or the
+// Device, and with the context's error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for {
 		if r := l.nextRequest(); r != nil {
@@ -46,6 +46,8 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 		select {
 		case <-l.ready:
 		case <-l.done:
+			return nil, net.ErrClosed
+		case <-l.dev.closing.Done():
 			return nil, net.ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()

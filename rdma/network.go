@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,13 @@ func (d *Device) ListenOn(network, address string) (*Listener, error) {
 // Connect asks the peer at remote for a session, with private data of at most 512 octets, and waits
 // for the answer. It returns the private data of the peer's Accept. The network is SCTP, or TCP if
 // the Device has no link. A refusal is a *llp.RejectedError; whatever fails below is a
-// *sctp.DialError, or over TCP a *net.OpError.
+// *sctp.DialError, or over TCP a *net.OpError. After Close of the QP or the Device, and if that comes
+// meanwhile, it is net.ErrClosed.
 //
 // When QPConfig asks to negotiate, and over TCP always, private data is 508 octets at most. A setup
 // that the ends cannot agree on fails with llp.ErrInsufficientIRD or llp.ErrNoRTR.
 func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
-	return q.dial(ctx, q.dev.defaultNetwork(), private, func(isTCP bool) error {
+	return q.dial(ctx, q.dev.defaultNetwork(), private, func(ctx context.Context, isTCP bool) error {
 		if isTCP {
 			return q.dev.tcp.connect(ctx, q, networkTCP, remote.String(), private)
 		}
@@ -96,7 +98,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 // Dial is Connect to an address, "host:port", of a network: "tcp", "tcp4" and "tcp6", as package
 // net has them, or "sctp".
 func (q *QP) Dial(ctx context.Context, network, address string, private []byte) ([]byte, error) {
-	return q.dial(ctx, network, private, func(isTCP bool) error {
+	return q.dial(ctx, network, private, func(ctx context.Context, isTCP bool) error {
 		if isTCP {
 			return q.dev.tcp.connect(ctx, q, network, address, private)
 		}
@@ -120,9 +122,10 @@ func hostOf(address string) string {
 	return host
 }
 
-// dial reserves the QP, has it bound to a session by connect, and waits for the peer's answer.
-func (q *QP) dial(ctx context.Context, network string, private []byte, connect func(isTCP bool) error) ([]byte,
-	error) {
+// dial reserves the QP, has it bound to a session by connect, and waits for the peer's answer. The
+// context of connect ends with ctx, and when the QP or the Device is closed.
+func (q *QP) dial(ctx context.Context, network string, private []byte,
+	connect func(ctx context.Context, isTCP bool) error) ([]byte, error) {
 	isTCP, err := q.dev.checkNetwork(network)
 	if err != nil {
 		return nil, err
@@ -133,13 +136,18 @@ func (q *QP) dial(ctx context.Context, network string, private []byte, connect f
 	if err := q.reserveSession(); err != nil {
 		return nil, err
 	}
-	if err := connect(isTCP); err != nil {
+	within, stop := joinContexts(ctx, q.inUse)
+	defer stop()
+	if err := connect(within, isTCP); err != nil {
 		q.cancelReservation()
-		return nil, err
+		return nil, reasonOf(err, ctx, within)
 	}
 	select {
 	case <-q.setupDone:
-		return q.acceptData, q.setupErr
+		if q.setupErr != nil {
+			return q.acceptData, reasonOf(q.setupErr, ctx, q.dev.closing)
+		}
+		return q.acceptData, nil
 	case <-ctx.Done():
 		q.Close()
 		return nil, ctx.Err()
@@ -152,7 +160,7 @@ func (q *QP) dial(ctx context.Context, network string, private []byte, connect f
 // is the caller's again.
 func (q *QP) ConnectOver(ctx context.Context, c net.Conn, private []byte) ([]byte, error) {
 	var over *tcpConn
-	reply, err := q.dial(ctx, networkTCP, private, func(bool) (err error) {
+	reply, err := q.dial(ctx, networkTCP, private, func(ctx context.Context, _ bool) (err error) {
 		if err = q.dev.tcp.encrypted(ctx, c); err == nil {
 			over, err = q.dev.tcp.connectOver(q, c, true, private)
 		}
@@ -168,8 +176,10 @@ func (q *QP) ConnectOver(ctx context.Context, c net.Conn, private []byte) ([]byt
 // has. See QP.ConnectOver. The connection is the Device's from now on. It is the program's again if
 // it rejects the request, once Request.Reject has returned.
 func (d *Device) RequestOver(ctx context.Context, c net.Conn) (*Request, error) {
-	if err := d.tcp.encrypted(ctx, c); err != nil {
-		return nil, err
+	within, stop := joinContexts(ctx, d.closing)
+	defer stop()
+	if err := d.tcp.encrypted(within, c); err != nil {
+		return nil, reasonOf(err, ctx, within)
 	}
 	l := d.newListener()
 	t, err := d.tcp.serve(l, c, true, nil)
@@ -182,9 +192,9 @@ func (d *Device) RequestOver(ctx context.Context, c net.Conn) (*Request, error) 
 			return r, nil
 		}
 		<-t.ended // it was withdrawn
-		return nil, t.err
+		return nil, cmp.Or(t.err, net.ErrClosed)
 	case <-t.ended:
-		return nil, t.err
+		return nil, cmp.Or(t.err, net.ErrClosed)
 	case <-ctx.Done():
 		t.abortFor("")
 		return nil, ctx.Err()

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -149,6 +150,8 @@ type QP struct {
 	pd                    *PD
 	id                    ddp.StreamID
 	createdAt             time.Time
+	inUse                 context.Context // ends when the QP has ended or is closed, or the Device is
+	endUse                context.CancelFunc
 	ownAssoc              bool
 	negotiate, peerToPeer bool
 	sendCQ                *CQ
@@ -232,7 +235,9 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 		return nil, err
 	}
 	q.core = core
+	q.inUse, q.endUse = context.WithCancel(d.closing)
 	if err := d.admitQP(q, c.IRD); err != nil {
+		q.endUse()
 		return nil, d.countRefusal(err)
 	}
 	err = c.SendCQ.attachQueue(q, c.MaxSend, nil)
@@ -408,6 +413,7 @@ func (q *QP) finishSession(err error) {
 	p.deferCall(func() {
 		q.dev.dropQP(q)
 		close(q.done)
+		q.endUse()
 	})
 }
 
@@ -431,8 +437,20 @@ func (q *QP) Disconnect(ctx context.Context) error {
 	select {
 	case <-q.done:
 		return q.Err()
+	case <-q.inUse.Done():
+		return q.reasonOfClose()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// reasonOfClose returns why a QP that is not in use any more has ended.
+func (q *QP) reasonOfClose() error {
+	select {
+	case <-q.done:
+		return q.Err()
+	default: // its peer has not answered
+		return cmp.Or(q.Err(), net.ErrClosed)
 	}
 }
 
@@ -441,6 +459,7 @@ func (q *QP) Disconnect(ctx context.Context) error {
 func (q *QP) Close() error {
 	q.abortSession(net.ErrClosed)
 	q.dev.dropQP(q)
+	q.endUse()
 	return nil
 }
 
@@ -448,6 +467,9 @@ func (q *QP) Close() error {
 func (q *QP) abortSession(reason error) {
 	p := q.lockCore()
 	q.core.Abort(reason)
+	if p != nil {
+		q.finishSetup(reason) // the peer may never answer
+	}
 	q.unlockCore(p)
 }
 

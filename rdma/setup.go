@@ -68,6 +68,9 @@ func (q *QP) setupAnswer(asked Setup) Setup {
 
 // handleAccepted takes the peer's Accept. Under the connection lock.
 func (q *QP) handleAccepted(private []byte, setup *Setup) {
+	if q.isSetUp {
+		return // its user has ended it meanwhile
+	}
 	q.acceptData = private
 	var err error
 	if setup != nil && q.core.State() == rdmap.StateInit {

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -149,7 +150,7 @@ func (t *tcpConn) handleEvents() {
 			q.handleAccepted(ev.Private, ev.Setup)
 		case mpa.EventRejected, mpa.EventLeft, mpa.EventEnded:
 			if q != nil {
-				q.finishSetup(ev.Err)
+				q.finishSetup(cmp.Or(ev.Err, net.ErrClosed))
 				q.finishSession(ev.Err)
 			}
 			t.finish(ev.Err)

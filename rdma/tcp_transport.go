@@ -21,9 +21,6 @@ type tcpTransport struct {
 	dev        *Device
 	readMemory quota.Semaphore
 
-	life           context.Context // of TLS handshakes of accepted connections
-	stopHandshakes context.CancelFunc
-
 	mu         sync.Mutex // a leaf lock
 	conns      map[*tcpConn]struct{}
 	listeners  map[*tcpListener]struct{}
@@ -33,8 +30,7 @@ type tcpTransport struct {
 }
 
 func newTCPTransport(d *Device) *tcpTransport {
-	ctx, stop := context.WithCancel(context.Background())
-	return &tcpTransport{dev: d, readMemory: quota.Semaphore{Max: maxReadMemory}, life: ctx, stopHandshakes: stop,
+	return &tcpTransport{dev: d, readMemory: quota.Semaphore{Max: maxReadMemory},
 		conns: make(map[*tcpConn]struct{}), listeners: make(map[*tcpListener]struct{})}
 }
 
@@ -149,11 +145,11 @@ func (t *tcpTransport) wait(ctx context.Context) error {
 	}
 }
 
-// close ends all listeners and connections, abruptly, and waits until they have ended.
+// close ends all listeners and connections, abruptly, and waits until they have ended. Handshakes
+// end with Device.closing.
 func (t *tcpTransport) close() {
 	t.mu.Lock()
 	t.isClosed = true
-	t.stopHandshakes()
 	var conns []*tcpConn
 	for c := range t.conns {
 		conns = append(conns, c)
@@ -273,7 +269,7 @@ func (l *tcpListener) serveMPA(nc, over net.Conn, release func()) {
 // serveTLS is serveMPA behind a TLS handshake. It keeps the place of the connection meanwhile.
 func (l *tcpListener) serveTLS(nc net.Conn, release func()) {
 	d := l.t.dev
-	over, err := l.t.encrypt(l.t.life, nc, "")
+	over, err := l.t.encrypt(d.closing, nc, "")
 	if err == nil {
 		l.serveMPA(nc, over, release)
 		return

@@ -367,7 +367,7 @@ func TestNamesAreNotMixed(t *testing.T) {
 	defer func() { stop(); <-accepted }()
 	dial := func(host string) error {
 		q := newSide(t, x.a, nil, nil).qp
-		_, err := q.dial(ctx(t), networkSCTP, nil, func(bool) error {
+		_, err := q.dial(ctx(t), networkSCTP, nil, func(context.Context, bool) error {
 			return x.a.sctp.connect(ctx(t), q, x.addr, host, nil)
 		})
 		return err
@@ -436,8 +436,8 @@ func TestSilentHandshakes(t *testing.T) {
 		check.That(t, n == 0 && err != nil, "%d, %v", n, err)
 		c.Close()
 	}
+	must.OK(t, d.Close()) // which waits for the handshakes to be counted
 	check.That(t, d.Stats().TCP.TLSFaults >= 1, "%+v", d.Stats().TCP)
-	must.OK(t, d.Close())
 
 	cfg.TCP.StartupTimeout = time.Hour
 	d = must.Get(NewDevice(nil, &cfg))(t)
