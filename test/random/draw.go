@@ -25,6 +25,11 @@ func Draw(seed uint64) Schedule {
 	for range faults {
 		d.drawFault()
 	}
+	for i := range d.s.Assocs {
+		if a := &d.s.Assocs[i]; a.Use == RDMA && !a.UDP && mixSeed(seed, 12, uint64(i))%2 == 0 {
+			a.Use = RDMAOverTCP
+		}
+	}
 	slices.SortStableFunc(d.s.Acts, func(a, b Act) int { return int(a.At - b.At) })
 	return d.s
 }
@@ -37,7 +42,7 @@ func DrawExtended(seed uint64) Schedule {
 	rnd := simnet.NewRand(mixSeed(seed, 8))
 	for i := range s.Assocs {
 		a := &s.Assocs[i]
-		if a.Use == RDMA {
+		if a.Use == RDMA || a.Use == RDMAOverTCP {
 			a.Use = Messages
 		}
 		if a.Extras = 1 + rnd.IntN(maxExtras); rnd.IntN(2) == 0 {
@@ -47,6 +52,29 @@ func DrawExtended(seed uint64) Schedule {
 	for i := range s.Acts {
 		if a := &s.Acts[i]; a.Kind == Work {
 			a.Kind, a.B = Say, a.B%2
+		}
+	}
+	return s
+}
+
+// DrawOverTCP is Draw with hosts that all have RDMA over TCP between them. They live ten minutes at
+// most.
+func DrawOverTCP(seed uint64) Schedule {
+	s := Draw(seed)
+	s.Length = min(s.Length, 10*time.Minute)
+	for i := range s.Hosts {
+		s.Hosts[i].NAT = false
+	}
+	for i := range s.Assocs {
+		a := &s.Assocs[i]
+		*a = Assoc{Use: RDMAOverTCP, A: a.A, B: a.B}
+	}
+	for i := range s.Acts {
+		switch a := &s.Acts[i]; a.Kind {
+		case Say:
+			a.Kind, a.B = Work, a.B*(1+a.N%8)
+		case Starve, Hangup:
+			a.Kind, a.For = Hurl, 0
 		}
 	}
 	return s

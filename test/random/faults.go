@@ -154,10 +154,21 @@ func (r *run) outsideAddr(id, net int) netip.Addr {
 
 // setLink gives a link what the faults under way make of it.
 func (r *run) setLink(w *networkLink) {
+	p, cut := r.linkParams(w)
+	net := r.g.Net()
+	net.SetLink(w.from, w.to, p)
+	if cut {
+		net.Partition(w.from, w.to)
+	} else {
+		net.Heal(w.from, w.to)
+	}
+}
+
+// linkParams is what the faults under way make of a link, and whether they cut it.
+func (r *run) linkParams(w *networkLink) (p simnet.Params, cut bool) {
 	random := mixSeed(r.s.Seed, 2, uint64(w.a), uint64(w.b), uint64(w.net))
-	p := simnet.Params{Delay: time.Duration(1+random%80) * time.Millisecond,
+	p = simnet.Params{Delay: time.Duration(1+random%80) * time.Millisecond,
 		MTU: min(r.hosts[w.a].nominalMTU(), r.hosts[w.b].nominalMTU()), Quote: 64}
-	cut := false
 	for _, a := range r.faults {
 		if a.Kind == Isolate && (a.A == w.a || a.A == w.b) || a.Kind == Cut && pairOf(a.A, a.B) == pairOf(w.a, w.b) &&
 			isAffected(a, w) {
@@ -166,13 +177,20 @@ func (r *run) setLink(w *networkLink) {
 			a.applyFault(&p)
 		}
 	}
-	net := r.g.Net()
-	net.SetLink(w.from, w.to, p)
-	if cut {
-		net.Partition(w.from, w.to)
-	} else {
-		net.Heal(w.from, w.to)
+	return p, cut
+}
+
+// tcpRoad is what a link makes of TCP now: what is lost, damaged or far too late is sent again.
+func (r *run) tcpRoad(from, to *simulation.Node) simulation.Road {
+	a, b := r.hosts[r.ids[from]], r.hosts[r.ids[to]]
+	for _, w := range r.ways {
+		if w.a == a.id && w.b == b.id && w.net == 0 {
+			p, cut := r.linkParams(w)
+			return simulation.Road{Delay: p.Delay + p.Jitter, Loss: 1 - (1-p.Loss)*(1-p.Corrupt)*(1-p.Burst.Enter),
+				Rate: p.Rate, MTU: p.MTU, Closed: cut || p.Loss >= 1 || a.off || b.off}
+		}
 	}
+	return simulation.Road{Closed: true}
 }
 
 func isAffected(a *Act, w *networkLink) bool { return a.Net < 0 || a.Net == w.net }

@@ -478,6 +478,8 @@ func (t *messageAssoc) isIdle() bool {
 	return true
 }
 
+func (t *messageAssoc) hasEnded() bool { return true }
+
 // closeAll ends everything gracefully, what old packets have brought about too.
 func (t *messageAssoc) closeAll() {
 	for _, e := range t.ends {

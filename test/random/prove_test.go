@@ -58,7 +58,7 @@ func TestSeeds(t *testing.T) {
 	sum.Write(&b)
 	t.Log(b.String())
 	for what, n := range map[string]int{"sides of associations": sum.Assocs, "messages": sum.Heard,
-		"sessions": sum.RDMA.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
+		"sessions": sum.RDMA.Sessions, "sessions over TCP": sum.OverTCP.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
 		check.That(t, n != 0 || *seedFlag != 0, "no %s: the worlds prove nothing", what)
 	}
 }
@@ -78,6 +78,24 @@ func TestSeedsWithExtensions(t *testing.T) {
 	}
 	check.That(t, sum.Heard > 0 && (sum.Resets > 0 || n == 1), "%d messages, %d resets: the worlds prove nothing", sum.Heard,
 		sum.Resets)
+}
+
+// Worlds in which all is RDMA over TCP.
+func TestSeedsOverTCP(t *testing.T) {
+	n := uint64(16)
+	if race.Enabled {
+		n = 2
+	}
+	var sum Tally
+	for seed := uint64(1); seed <= n; seed++ {
+		s := DrawOverTCP(seed)
+		res := s.Run()
+		sum.Add(&res.Tally)
+		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
+	}
+	r := &sum.OverTCP
+	check.That(t, r.Sessions > 0 && (n < 16 || r.CutOff > 0 && r.Losses > 0 && r.Violated > 0 && r.Gracious > 0),
+		"%+v: the worlds prove nothing", r)
 }
 
 // A schedule is played the same way twice, packet for packet.

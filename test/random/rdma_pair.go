@@ -13,7 +13,7 @@ import (
 // portion is how many requests are posted without a pause.
 const portion = 10
 
-// rdmaPair is RDMA between two hosts: one pair of internal/test/simulation.
+// rdmaPair is RDMA between two hosts, over SCTP or TCP: one pair of internal/test/simulation.
 type rdmaPair struct {
 	r    *run
 	spec *Assoc
@@ -29,7 +29,13 @@ func newPair(r *run, i int) *rdmaPair {
 	s := &r.s.Assocs[i]
 	p := &rdmaPair{r: r, spec: s, tags: make(map[uint32]bool)}
 	a, b := r.hosts[s.A], r.hosts[s.B]
-	g := simulation.JoinConfig{Seed: mixSeed(r.s.Seed, 5, uint64(i)), Port: uint16(portB + i), Local: uint16(portA + i),
+	seed := mixSeed(r.s.Seed, 5, uint64(i))
+	if s.Use == RDMAOverTCP {
+		p.w = simulation.JoinOverTCP(a.node, b.node, &simulation.JoinTCPConfig{Seed: seed, Road: r.tcpRoad,
+			Lost: p.connLost})
+		return p
+	}
+	g := simulation.JoinConfig{Seed: seed, Port: uint16(portB + i), Local: uint16(portA + i),
 		ConfigA: drawConfig(s.Config, a), ConfigB: drawConfig(s.Config, b), Lost: p.assocLost}
 	if s.UDP {
 		g.UDP = encap
@@ -44,6 +50,16 @@ func newPair(r *run, i int) *rdmaPair {
 func (p *rdmaPair) assocLost(n *simulation.Node, a *assoc.Assoc, end error) {
 	p.r.judgeEnd(p.r.hosts[p.r.ids[n]], a, end, p)
 	p.r.tally.countEnd(end)
+}
+
+// connLost takes the end of a TCP connection through which nothing came.
+func (p *rdmaPair) connLost(end error) {
+	since := p.r.quietSince(p.spec.A, p.spec.B)
+	if quiet := p.r.g.Now().Sub(since); quiet >= blame {
+		p.r.recordViolation(CleanEnd, "-", "a connection between %d and %d ended by %v: nothing has gone wrong for %v",
+			p.spec.A, p.spec.B, end, quiet)
+	}
+	p.r.tally.TimedOut++
 }
 
 func (t *Tally) countEnd(err error) {
@@ -92,6 +108,7 @@ func (p *rdmaPair) crashHost(h *host) {
 func (p *rdmaPair) acceptAssoc(_ *host, a *assoc.Assoc) simulation.Conn { return p.w.Accept(a) }
 func (p *rdmaPair) nextEventAt() rawio.Time                             { return p.w.Next() }
 func (p *rdmaPair) isIdle() bool                                        { return p.w.Idle() }
+func (p *rdmaPair) hasEnded() bool                                      { return p.spec.Use == RDMA || p.w.Over() }
 func (p *rdmaPair) closeAll()                                           { p.w.Close() }
 func (p *rdmaPair) endWasAsked(a *assoc.Assoc) bool {
 	return p.tags[a.LocalTag()] || p.tags[a.PeerTag()]

@@ -44,6 +44,7 @@ type assocUser interface {
 	actDue()
 	checkMemory()                         // looks at memory
 	isIdle() bool                         // nothing is left to be done
+	hasEnded() bool                       // nothing is left beside associations
 	closeAll()                            // is to end gracefully
 	judgeEnd()                            // judges what is left
 	endWasAsked(a *assoc.Assoc) bool      // the end of the association was asked for
@@ -96,9 +97,10 @@ func newRun(s *Schedule) *run {
 			joined[p] = true
 			r.joinHosts(a.A, a.B)
 		}
-		if a.Use == RDMA {
+		switch a.Use {
+		case RDMA, RDMAOverTCP:
 			r.users = append(r.users, newPair(r, i))
-		} else {
+		default:
 			r.users = append(r.users, newTalk(r, i))
 		}
 	}
@@ -217,6 +219,11 @@ func (r *run) playSchedule() {
 	r.runUntil("associations that do not end", r.g.Now().Add(bye), func() bool {
 		for _, h := range r.hosts {
 			if len(h.node.Conns()) > 0 {
+				return false
+			}
+		}
+		for _, u := range r.users {
+			if !u.hasEnded() {
 				return false
 			}
 		}

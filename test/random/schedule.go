@@ -22,7 +22,8 @@ type Host struct {
 	MTU  int  // of its own links, IP-level octets; 0: 1500
 }
 
-// Assoc is an association that host A sets up with host B, again and again if need be.
+// Assoc is an association that host A sets up with host B, again and again if need be, or TCP
+// connections that either sets up.
 type Assoc struct {
 	Use    Use
 	A, B   int
@@ -38,6 +39,7 @@ const (
 	Messages Use = iota // messages of plain SCTP
 	Both                // the same, and both ends set the association up, at the same time too
 	RDMA
+	RDMAOverTCP // of the ways that the hosts have, the first
 )
 
 // Act is what somebody does or what goes wrong at a time.
@@ -125,7 +127,7 @@ func (s *Schedule) Literal(pkg string) string {
 	for i, a := range s.Assocs {
 		use := any(nil)
 		if a.Use != Messages {
-			use = pkg + []string{"Messages", "Both", "RDMA"}[a.Use]
+			use = pkg + []string{"Messages", "Both", "RDMA", "RDMAOverTCP"}[a.Use]
 		}
 		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)],
 			fieldList("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config, "Extras", a.Extras))

@@ -36,6 +36,7 @@ type Tally struct {
 	Pieces   int // messages delivered in more than one
 	Damaged  uint64
 	RDMA     simulation.Coverage
+	OverTCP  simulation.Coverage // RDMA over TCP
 }
 
 // readCounters reads the counters of a run.
@@ -43,7 +44,11 @@ func (t *Tally) readCounters(r *run) {
 	t.Seeds, t.Virtual, t.Events, t.Net = 1, time.Duration(r.g.Now()), r.g.Events(), r.g.Net().Stats()
 	for _, u := range r.users {
 		if p, ok := u.(*rdmaPair); ok {
-			t.RDMA.Add(p.w.Coverage())
+			sum := &t.RDMA
+			if p.spec.Use == RDMAOverTCP {
+				sum = &t.OverTCP
+			}
+			sum.Add(p.w.Coverage())
 		}
 	}
 }
@@ -72,6 +77,7 @@ func (t *Tally) Add(o *Tally) {
 	t.Octets += o.Octets
 	t.Pieces += o.Pieces
 	t.RDMA.Add(&o.RDMA)
+	t.OverTCP.Add(&o.OverTCP)
 }
 
 func addStats(t, o *simnet.Stats) {
@@ -112,9 +118,14 @@ func (t *Tally) Write(w io.Writer) {
 		t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
 	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d (%d between others), failed %d, given up %d; streams reset %d times\n",
 		t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Between, t.Failed, t.GivenUp, t.Resets)
-	r := &t.RDMA
+	writeRDMA(w, "SCTP", &t.RDMA)
+	writeRDMA(w, "TCP", &t.OverTCP)
+}
+
+func writeRDMA(w io.Writer, over string, r *simulation.Coverage) {
 	fmt.Fprintf(w,
-		"  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)
+		"  RDMA over %s: sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations or connections lost %d\n  requests",
+		over, r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)
 	for op, n := range r.Ops {
 		fmt.Fprintf(w, " %s %d", opcodes[op], n)
 	}

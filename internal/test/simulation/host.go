@@ -62,7 +62,7 @@ type session interface {
 // bothConnected reports whether both hosts have an association.
 func (w *World) bothConnected() bool {
 	if w.tcp != nil {
-		return true
+		return w.joined == nil || w.joined.off == [2]bool{}
 	}
 	a, b := w.conn, w.b.currentConn()
 	return a.up && a.down == nil && b != nil && b.up && b.down == nil

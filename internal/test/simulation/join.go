@@ -79,13 +79,16 @@ func (w *World) Boot(n *Node) {
 	}
 	if n == w.b.node {
 		w.joined.off[1] = false
+		if w.tcp != nil {
+			return
+		}
 		if err := n.EP.Listen(w.port, &w.b.cfg); err != nil {
 			w.failf("%s: listen: %v", n.Name, err)
 		}
 		return
 	}
 	w.joined.off[0] = false
-	if w.joined.phase == atWork {
+	if w.joined.phase == atWork && w.tcp == nil {
 		w.joined.retry = w.now
 	}
 }
@@ -99,6 +102,9 @@ func (w *World) Crash(n *Node) {
 		}
 		w.joined.off[i] = true
 		w.cutOff()
+		if w.tcp != nil {
+			w.tcp.crash(h)
+		}
 		for _, c := range h.conns {
 			if c.down == nil {
 				c.down, c.closing, c.flushing = errCrash, nil, nil
@@ -138,10 +144,13 @@ func (w *World) AddWork(ops, sessions int) {
 	}
 }
 
-// LoseAssoc ends the association as a user does that has no patience, on either side.
+// LoseAssoc ends the association as a user does that has no patience, on either side, or loses the
+// connections.
 func (w *World) LoseAssoc(n *Node) {
 	for _, h := range []*Host{w.a, w.b} {
-		if h.node == n {
+		if h.node == n && w.tcp != nil {
+			w.tcp.kill(h)
+		} else if h.node == n {
 			for _, c := range h.liveConns() {
 				w.cutOff()
 				c.a.Abort(n.Time(), []byte("enough"))
@@ -167,7 +176,7 @@ func (w *World) ActDue() {
 		}
 		w.connectHosts()
 	}
-	if w.conn == nil || w.err != nil {
+	if w.conn == nil && w.tcp == nil || w.err != nil {
 		return
 	}
 	w.actDue()
@@ -224,7 +233,7 @@ func (w *World) peerConn() *conn {
 
 // Idle reports whether all that there was to do is done.
 func (w *World) Idle() bool {
-	return w.joined.phase == allOver || w.conn != nil && !w.hasWork()
+	return w.joined.phase == allOver || (w.conn != nil || w.tcp != nil) && !w.hasWork()
 }
 
 // Pending says what is still waited for.
@@ -264,7 +273,8 @@ func (w *World) shutDownAssocs() {
 
 // checkLeftovers looks for what is left over when no association is left.
 func (w *World) checkLeftovers() {
-	if len(w.a.liveConns()) == 0 && len(w.b.liveConns()) == 0 && w.err == nil {
+	if len(w.a.liveConns()) == 0 && len(w.b.liveConns()) == 0 && w.err == nil &&
+		(w.tcp == nil || len(w.tcp.conns) == 0) {
 		w.joined.phase = allOver
 		w.checkEnd()
 	}
@@ -282,5 +292,6 @@ func (w *World) Check() {
 // Coverage tells what has come to pass.
 func (w *World) Coverage() *Coverage { return &w.coverage }
 
-// BothConnected reports whether there is an association with both sides established.
-func (w *World) BothConnected() bool { return w.conn != nil && w.bothConnected() }
+// BothConnected reports whether there is an association with both sides established, or over TCP
+// whether both machines are there.
+func (w *World) BothConnected() bool { return (w.conn != nil || w.tcp != nil) && w.bothConnected() }

@@ -21,6 +21,7 @@ type tcpWorld struct {
 	cfg     [2]mpa.Config // of the ends of A and B
 	conns   []*tcpConn    // both ends of each that has not ended
 	resetAt rawio.Time    // when a connection is lost
+	roads   *tcpRoads     // on a ground that is shared
 }
 
 // NewOverTCP makes a world from a seed whose sessions go over TCP.
@@ -28,31 +29,36 @@ func NewOverTCP(seed uint64) *World {
 	w := New(seed)
 	w.mtuChanges, w.hash = mtuChanges{next: rawio.Never}, firstHash+1
 	r := simnet.NewRand(seed ^ 0x746370)
+	w.tcp = newTCPWorld(w, r)
+	if r.IntN(3) == 0 {
+		w.tcp.resetAt = rawio.Time(r.IntN(3000)) * rawio.Time(time.Millisecond)
+	}
+	return w
+}
+
+func newTCPWorld(w *World, r *simnet.Rand) *tcpWorld {
 	t := &tcpWorld{w: w, rand: r, delay: time.Duration(1+r.IntN(1<<r.IntN(17))) * time.Microsecond,
 		buffer: 1 + r.IntN(1<<(4+r.IntN(16))), resetAt: rawio.Never}
 	for i := range t.cfg {
 		t.cfg[i] = mpa.Config{NoCRC: r.IntN(2) == 0, Markers: r.IntN(4) == 0,
 			EMSS: []int{536, 1448, 1448, 8960, 65483}[r.IntN(5)]}
 	}
-	if r.IntN(3) == 0 {
-		t.resetAt = rawio.Time(r.IntN(3000)) * rawio.Time(time.Millisecond)
-	}
-	w.tcp = t
-	return w
+	return t
 }
 
 // tcpConn is one end of a connection, with MPA and the QP that it is for.
 type tcpConn struct {
-	t       *tcpWorld
-	h       *Host
-	q       *qp // nil: a responder that has not been asked
-	core    *mpa.Conn
-	peer    *tcpConn
-	in      []byte    // octets that have arrived and were not taken
-	out     tcpStream // to the peer
-	over    bool      // the socket is closed
-	closing bool      // the peer has ended its half
-	flush   bool      // requests end once what is being written is written
+	t          *tcpWorld
+	h          *Host
+	q          *qp // nil: a responder that has not been asked
+	core       *mpa.Conn
+	peer       *tcpConn
+	in         []byte    // octets that have arrived and were not taken
+	out        tcpStream // to the peer
+	over       bool      // the socket is closed
+	hasCrashed bool      // the machine has forgotten it
+	closing    bool      // the peer has ended its half
+	flush      bool      // requests end once what is being written is written
 
 	pieces      [][]byte // what a writer waits with for room
 	isWriting   bool
@@ -101,7 +107,7 @@ func (t *tcpWorld) serve(c *tcpConn, private []byte) *qp {
 
 // Pump implements connection.
 func (c *tcpConn) Pump() {
-	for more := true; more; {
+	for more := !c.hasCrashed; more; {
 		c.runQPWork()
 		c.handleEvents()
 		more = c.write()
@@ -144,6 +150,7 @@ func (c *tcpConn) write() bool {
 	if c.isWriting || c.over {
 		return c.flush || c.closing
 	}
+	c.followMTU()
 	act, pieces := mpa.ActNone, [][]byte(nil)
 	// A writer that has to wait does so with memory of the user, or has not taken any yet.
 	waits := c.out.room() == 0
@@ -274,8 +281,7 @@ func (t *tcpWorld) actDue() {
 	list := t.conns[:0]
 	for _, c := range t.conns {
 		if !c.over && c.core.Deadline() <= t.w.now {
-			c.core.HandleTimeout(t.w.now)
-			c.Pump()
+			t.handleTimeout(c)
 		}
 		if !c.over || !c.peer.over {
 			list = append(list, c)

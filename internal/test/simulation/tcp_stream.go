@@ -3,6 +3,8 @@ package simulation
 import (
 	"syscall"
 	"time"
+
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // errReset is what the system says of a connection that was lost.
@@ -18,6 +20,9 @@ type tcpStream struct {
 	hasEnded bool   // the FIN has arrived; a reset may follow
 	isDead   bool   // the reset has arrived
 	isDue    bool   // something will arrive
+
+	rto         time.Duration // how long the system waits before it sends again; 0: all came through
+	closedSince rawio.Time    // since when nothing does
 }
 
 // room is how many octets the system takes now.
@@ -51,13 +56,25 @@ func (s *tcpStream) schedule() {
 	if s.isDue || s.isDead || len(s.queue) == 0 && (!s.isEnded || s.hasEnded) && !s.isReset {
 		return
 	}
+	d, ok := s.takesTime()
+	if !ok {
+		s.sendAgain()
+		return
+	}
 	s.isDue = true
-	s.t.w.later.pushEvent(s.t.w.now.Add(time.Duration(1+s.t.rand.IntN(int(s.t.delay)))), s.deliver)
+	s.t.w.later.pushEvent(s.t.w.now.Add(d), s.deliver)
 }
 
 // deliver has some of the octets arrive, or the end.
 func (s *tcpStream) deliver() {
 	s.isDue = false
+	if s.t.roads != nil {
+		if _, ok := s.takesTime(); !ok {
+			s.sendAgain()
+			return
+		}
+		s.rto = 0
+	}
 	switch n := len(s.queue); {
 	case s.isReset:
 		s.isDead = true

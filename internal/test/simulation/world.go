@@ -358,7 +358,7 @@ func (w *World) closeSessions() {
 	}
 	for _, q := range w.qpsOf(w.a) {
 		q.core.Close()
-		if w.tcp != nil {
+		if w.tcp != nil && q.conn != nil {
 			q.conn.Pump()
 		}
 	}

@@ -33,6 +33,7 @@ func main() {
 	flag.Var(cli.Int(&p.tries, 300, 0, 1<<30), "tries", "schedules tried to shrink one that fails")
 	flag.Var(cli.Int(&p.most, 10, 1, 1<<30), "most", "stop after so many violations")
 	flag.BoolVar(&p.extended, "extensions", false, "only associations with extensions (random.DrawExtended), and no sieges")
+	flag.BoolVar(&p.overTCP, "tcp", false, "only RDMA over TCP (random.DrawOverTCP), and no sieges")
 	flag.Parse()
 	p.end = time.Now().Add(length)
 	if p.runWorkers(workers, every); p.violations > 0 {
@@ -51,6 +52,7 @@ type prover struct {
 	end          time.Time
 	tries, most  int
 	extended     bool
+	overTCP      bool
 
 	next       atomic.Uint64
 	mu         sync.Mutex
@@ -89,9 +91,12 @@ func (p *prover) runWorlds() {
 			return
 		}
 		draw := random.Draw
-		if p.extended {
+		switch {
+		case p.extended:
 			draw = random.DrawExtended
-		} else if i%4 == 3 {
+		case p.overTCP:
+			draw = random.DrawOverTCP
+		case i%4 == 3:
 			p.runAttack(p.first + i)
 			continue
 		}
