@@ -96,7 +96,8 @@ func (d *Device) Wait(ctx context.Context) error {
 // the QPs first for a graceful end. The peers get one ABORT for each association, not a Terminate
 // on each stream (RFC 5043 section 11.3). Whoever waits for something of the Device gets
 // net.ErrClosed, and first what there is. Closing again returns nil.
-func (d *Device) Close() (err error) {
+func (d *Device) Close() error {
+	var err error
 	d.closeOnce.Do(func() {
 		d.endUse()
 		d.tcp.close()

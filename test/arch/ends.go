@@ -52,6 +52,7 @@ var ends = []struct {
 		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]",
 		"Close: net.ErrClosed":       "[net.ErrClosed]",
 		"handleSessionEvent: ev.Err": "[llp.RejectedError]", "handleSessionEvent: nil": "nil",
+		"abortSession: reason": "[net.ErrClosed]", "handleEvents: cmp.Or": "[net.ErrClosed]",
 		"handleEvents: ev.Err":  "over TCP the error that the connection ended by",
 		"handleTerminated: err": "[llp.TerminatedError]",
 		"handleAccepted: err":   "[llp.ErrNoRTR]", "Accept: err": "[llp.ErrInsufficientIRD]",
