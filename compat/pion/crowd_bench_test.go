@@ -87,3 +87,45 @@ func BenchmarkIdle(b *testing.B) {
 		}
 	}
 }
+
+// Messages of 16 KiB one way.
+func BenchmarkBulk(b *testing.B) {
+	x, y := net.Pipe()
+	ends := openOver(b, [2]net.Conn{x, y})
+	defer ends[0].Close()
+	defer ends[1].Close()
+	out, err := ends[0].OpenStream(2, sctp.PayloadTypeWebRTCBinary)
+	if err != nil {
+		b.Fatal(err)
+	}
+	msg := make([]byte, 16<<10)
+	b.SetBytes(int64(len(msg)))
+	done := make(chan error)
+	go func() {
+		in, err := ends[1].AcceptStream()
+		buf := make([]byte, 2*len(msg))
+		for i := 0; err == nil && i < b.N; i++ {
+			_, err = in.Read(buf)
+		}
+		done <- err
+	}()
+	low := make(chan struct{}, 1)
+	out.SetBufferedAmountLowThreshold(1 << 20)
+	out.OnBufferedAmountLow(func() {
+		select {
+		case low <- struct{}{}:
+		default:
+		}
+	})
+	for range b.N {
+		if _, err := out.Write(msg); err != nil {
+			b.Fatal(err)
+		}
+		if out.BufferedAmount() > 2<<20 {
+			<-low
+		}
+	}
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}
