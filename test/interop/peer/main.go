@@ -38,6 +38,7 @@ type options struct {
 	connected          bool
 	zeroChecksum       bool
 	abandon            int
+	keepFirst          bool
 	policy, scheduler  string
 	adaptation         int64
 	ending, reason     string
@@ -77,6 +78,7 @@ func parseOptions() *options {
 	f.BoolVar(&o.interleave, "interleave", false, "offer I-DATA (RFC 8260), and take turns among streams")
 	f.BoolVar(&o.connected, "connected", false, "by a connected UDP socket, with the --peer of a server too")
 	f.BoolVar(&o.zeroChecksum, "zero-checksum", false, "claim that it does what DTLS does (RFC 9653)")
+	f.BoolVar(&o.keepFirst, "keep-first", false, "give the first message of no stream up")
 	f.IntVar(&o.abandon, "abandon", -1,
 		"give a message up (RFC 7496), by --policy; all is received with the last one")
 	f.StringVar(&o.policy, "policy", "resent", "when it was sent again so often; timed: after so many ms; "+

@@ -130,6 +130,7 @@ func (t *transfer) sendAll() {
 	l.Lock()
 	defer l.Unlock()
 	run, i := t.run, 0
+	begun := map[uint16]bool{} // streams
 	for !t.over {
 		if run != t.run {
 			run, i = t.run, 0
@@ -139,9 +140,10 @@ func (t *transfer) sendAll() {
 			l.Unlock()
 			t.askIfDue(i)
 			info := sctp.SendInfo{Stream: s.Stream, PPID: s.PPID, Unordered: s.Unordered}
-			if t.abandon >= 0 && i < t.send-1 {
+			if t.abandon >= 0 && i < t.send-1 && !(t.keepFirst && !begun[s.Stream]) {
 				t.letGo(&info, i)
 			}
+			begun[s.Stream] = true
 			n, err := t.c.WriteMsg(s.FillOctets(buf), info)
 			l.Lock()
 			if err != nil {

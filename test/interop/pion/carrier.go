@@ -44,7 +44,7 @@ func (c *carrier) Write(p []byte) (int, error) {
 	c.noteRequests(p)
 	behind := c.sent
 	c.sent = nil
-	keep := behind == nil && c.isKept()
+	keep := behind == nil && !needsOrder(p) && c.isKept()
 	if keep {
 		c.sent = append([]byte(nil), p...)
 	}
@@ -131,16 +131,23 @@ func (c *carrier) isClosed() bool {
 	return c.closed
 }
 
-// What is looked for in packets (RFC 6525).
+// needsOrder says whether a packet of pion/sctp begins with RE-CONFIG or SHUTDOWN COMPLETE. README.md
+// says what it does when one of these comes late. Behind the latter it sends nothing.
+func needsOrder(p []byte) bool {
+	return len(p) > commonHeader && (p[commonHeader] == typeReconfig || p[commonHeader] == typeShutdownComplete)
+}
+
+// What is looked for in packets (RFC 9260, 6525).
 const (
-	commonHeader  = 12
-	header        = 4 // of a chunk, and of a parameter
-	typeReconfig  = 130
-	typeRequest   = 13 // Outgoing SSN Reset Request
-	requestLen    = 16
-	typeResponse  = 16
-	responseLen   = 12
-	resultPerform = 1 // Success - Performed
+	commonHeader         = 12
+	typeShutdownComplete = 14
+	header               = 4 // of a chunk, and of a parameter
+	typeReconfig         = 130
+	typeRequest          = 13 // Outgoing SSN Reset Request
+	requestLen           = 16
+	typeResponse         = 16
+	responseLen          = 12
+	resultPerform        = 1 // Success - Performed
 )
 
 // noteRequests has the requests of a packet in asked. Called with the lock held.

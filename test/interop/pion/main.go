@@ -63,6 +63,7 @@ func parseOptions() *options {
 	f.IntVar(&o.reorder, "reorder", 0, "percent of packets that later ones overtake")
 	f.IntVar(&o.rtoMax, "rto-max", 0, "RTO.Max in `ms`")
 	_ = f.Int("rto-min", 0, "not pion's")
+	_ = f.Bool("keep-first", false, "what pion/sctp needs of its peer")
 	timeout := f.Int("timeout", 60, "give up after so many `seconds`")
 	pflag.Parse()
 	o.incoming = o.outgoing
