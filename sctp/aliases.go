@@ -271,7 +271,8 @@ const (
 // StreamChange is what an [Event] about streams says.
 //
 //	type StreamChange struct {
-//		ByPeer bool // the peer has asked for it
+//		Request StreamRequestID // of StartInTurn; 0 if the peer has asked for it
+//		ByPeer  bool            // the peer has asked for it
 //		// it is about streams that come in, else about those that go out
 //		Incoming bool
 //		Streams  []uint16 // EventStreamsReset: none stands for all
@@ -285,12 +286,13 @@ type StreamChange = assoc.StreamChange
 
 // How an association ends, besides.
 var (
-	ErrShutdown         = assoc.ErrShutdown         // both sides have delivered everything; reads return io.EOF
-	ErrInitTimeout      = assoc.ErrInitTimeout      // the setup got no answer
-	ErrTimeout          = assoc.ErrTimeout          // the peer answers no more
-	ErrShutdownTimeout  = assoc.ErrShutdownTimeout  // nor to the shutdown
-	ErrSucceeded        = assoc.ErrSucceeded        // the peer has restarted during the shutdown
-	ErrProtoUnreachable = assoc.ErrProtoUnreachable // the peer's host has no SCTP, or no program at its UDP port
+	ErrShutdown           = assoc.ErrShutdown           // both sides have delivered everything; reads return io.EOF
+	ErrInitTimeout        = assoc.ErrInitTimeout        // the setup got no answer
+	ErrTimeout            = assoc.ErrTimeout            // the peer answers no more
+	ErrShutdownTimeout    = assoc.ErrShutdownTimeout    // nor to the shutdown
+	ErrTSNResetUnanswered = assoc.ErrTSNResetUnanswered // nor to a reset of TSNs
+	ErrSucceeded          = assoc.ErrSucceeded          // the peer has restarted during the shutdown
+	ErrProtoUnreachable   = assoc.ErrProtoUnreachable   // the peer's host has no SCTP, or no program at its UDP port
 )
 
 // Errors of single calls.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -137,6 +138,65 @@ func TestStreamRequestsWaitForEachOther(t *testing.T) {
 		wg.Wait()
 		check.Equal(t, "streams", c.Stats().OutStreams, 18)
 		check.Equal(t, "streams", s.Stats().OutStreams, 18)
+	})
+}
+
+// A reset that waits for its turn holds what is written behind it. One that nobody waits for any more
+// is not begun.
+func TestWritesWaitForAResetThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, s := p.connect(t, &Config{StreamReset: allowAll}, &Config{StreamReset: allowAll})
+		write := func(text string) { must.Do(c.WriteMsg([]byte(text), SendInfo{Stream: 3}))(t) }
+		var wg sync.WaitGroup
+		ask := func(ctx context.Context, want error, stream uint16) {
+			wg.Go(func() { check.Error(t, "ResetStreams", c.ResetStreams(ctx, Outgoing, stream), want) })
+			synctest.Wait()
+		}
+		write("a")
+		s.lock() // it answers nothing meanwhile
+		ask(t.Context(), nil, 5)
+		write("b")
+		ask(t.Context(), nil, 3)
+		write("c")
+		ctx, cancel := context.WithCancel(t.Context())
+		ask(ctx, context.Canceled, 3)
+		write("d")
+		cancel()
+		synctest.Wait()
+		write("e")
+		s.unlock()
+		for _, want := range []string{"a 3#0", "b 3#1", "c 3#0", "d 3#1", "e 3#2"} {
+			check.Equal(t, "message", readSSN(t, s), want)
+		}
+		wg.Wait()
+	})
+}
+
+// What waits for a reset fills the send buffer, and deadlines hold.
+func TestWritesBehindAResetAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, s := p.connect(t, &Config{StreamReset: allowAll, SendBuffer: 4000}, &Config{StreamReset: allowAll})
+		var wg sync.WaitGroup
+		s.lock()
+		for _, stream := range []uint16{5, 3} {
+			wg.Go(func() { check.OK(t, c.ResetStreams(t.Context(), Outgoing, stream)) })
+			synctest.Wait()
+		}
+		for range 4 {
+			must.Do(c.WriteMsg(make([]byte, 1000), SendInfo{Stream: 3}))(t)
+		}
+		must.OK(t, c.SetWriteDeadline(time.Now().Add(time.Second)))
+		check.Fails(c.WriteMsg(make([]byte, 1000), SendInfo{Stream: 3}))(t, "a write into a full buffer", os.ErrDeadlineExceeded)
+		must.OK(t, c.SetWriteDeadline(time.Time{}))
+		s.unlock()
+		wg.Wait()
+		must.Do(c.WriteMsg([]byte("more"), SendInfo{Stream: 3}))(t)
+		for range 4 {
+			must.Two(s.ReadMsg(make([]byte, 1000)))(t)
+		}
+		check.Equal(t, "message", readSSN(t, s), "more 3#4")
 	})
 }
 

@@ -27,12 +27,10 @@ type Association struct {
 	closing sync.Once
 	ended   chan struct{} // closed when the association has ended, and all that depends on it
 
-	mu          sync.Mutex
-	streams     map[uint16]*Stream // guarded by mu: the last that was in use by each number
-	first       *stack.Stream      // guarded by mu: one for AcceptStream that came before its first call
-	endErr      error              // guarded by mu: why the association has ended
-	toReset     []uint16           // guarded by mu: streams that the peer has not been asked to reset
-	isResetting bool               // guarded by mu: a goroutine asks it
+	mu      sync.Mutex
+	streams map[uint16]*Stream // guarded by mu: the last that was in use by each number
+	first   *stack.Stream      // guarded by mu: one for AcceptStream that came before its first call
+	endErr  error              // guarded by mu: why the association has ended
 }
 
 // port is the SCTP port of either end (RFC 8832 section 1, in practice).
@@ -143,6 +141,8 @@ func (a *Association) watch() {
 			if s != nil {
 				s.noteLow()
 			}
+		case err == nil && ev.Kind == stack.EventStreamsReset:
+			a.noteReset(&ev)
 		case err == nil && ev.Kind != stack.EventDown:
 		default:
 			a.finish()
@@ -225,9 +225,7 @@ func (a *Association) hasEnded() bool {
 }
 
 // OpenStream returns the stream with an identifier, a new one if it is not in use. While the number
-// waits to be reset by this side, behind the reset of other streams, what is written goes in the old
-// numbering: the peer reads it before io.EOF. RFC 8831 section 6.7 has a number used again only when
-// both directions are reset.
+// waits to be reset by this side, what is written waits too, and the peer reads it from a new stream.
 func (a *Association) OpenStream(streamIdentifier uint16, defaultPayloadType PayloadProtocolIdentifier) (*Stream,
 	error) {
 	if a.hasEnded() {

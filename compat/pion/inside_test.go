@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ func TestSettingsOfTheStack(t *testing.T) {
 			row.rtoMin, row.linkMTU, row.detection, row.interleaves))
 		if c.LocalPort != port || c.OutStreams != 65535 || c.InStreams != 65535 || c.AssocMaxRetrans != neverGivesUp ||
 			c.HeartbeatInterval >= 0 || c.SendBuffer != unbounded || !c.PartialReliability || c.StreamReset != stack.AllowStreamReset ||
-			c.Events != maxEvents || len(c.EventKinds) != 1 || c.EventKinds[0] != stack.EventSendLow || c.NewScheduler == nil {
+			c.Events != maxEvents || !slices.Equal(c.EventKinds, []stack.EventKind{stack.EventSendLow, stack.EventStreamsReset}) || c.NewScheduler == nil {
 			t.Errorf("%+v", c)
 		}
 	}

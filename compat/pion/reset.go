@@ -1,14 +1,16 @@
 package sctp
 
 import (
-	"context"
-	"slices"
+	"time"
 
 	stack "github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Close resets this side's direction of the stream, behind what was written (RFC 6525). The peer
-// reads io.EOF, and closes the other direction. Nobody waits for the peer's answer.
+// reads io.EOF, and closes the other direction. Nobody waits for the peer's answer. Writes that wait
+// for room fail.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	wasClosed := s.isClosed
@@ -20,6 +22,7 @@ func (s *Stream) Close() error {
 	case s.a.hasEnded():
 		return ErrResetPacketInStateNotExist
 	}
+	_ = s.stream.SetWriteDeadline(time.Unix(1, 0))
 	s.a.resetLater(s.StreamIdentifier())
 	return nil
 }
@@ -38,35 +41,19 @@ func (s *Stream) State() StreamState {
 }
 
 // resetLater has a stream reset, behind what was written, once the requests before it are answered.
+// What is written behind it waits for that.
 func (a *Association) resetLater(stream uint16) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.toReset = append(a.toReset, stream)
-	if len(a.toReset) == 1 && !a.isResetting {
-		a.isResetting = true
-		go a.resetStreams()
+	core, now := a.conn.Upper().Lock()
+	_, err := core.StartInTurn(now, assoc.StreamRequest{ResetOut: true, Streams: []wire.StreamID{wire.StreamID(stream)}})
+	a.conn.Upper().Unlock()
+	if err != nil {
+		a.log.Debugf("[%s] stream %d is not reset: %v", a.name, stream, err)
 	}
 }
 
-// resetStreams resets the streams that are to be, as many at once as there are.
-func (a *Association) resetStreams() {
-	for {
-		a.mu.Lock()
-		list := a.toReset
-		for i, id := range list { // one that was closed twice begins anew in between
-			if slices.Contains(list[:i], id) {
-				list = list[:i]
-				break
-			}
-		}
-		list, a.toReset = slices.Clone(list), a.toReset[len(list):]
-		a.isResetting = len(list) > 0
-		a.mu.Unlock()
-		if len(list) == 0 {
-			return
-		}
-		if err := a.conn.ResetStreams(context.Background(), stack.Outgoing, list...); err != nil {
-			a.log.Debugf("[%s] streams %v are not reset: %v", a.name, list, err)
-		}
+// noteReset writes that the peer has refused to reset streams.
+func (a *Association) noteReset(ev *stack.Event) {
+	if ev.Err != nil {
+		a.log.Debugf("[%s] streams %v are not reset: %v", a.name, ev.Change.Streams, ev.Err)
 	}
 }

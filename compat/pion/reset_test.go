@@ -98,6 +98,61 @@ func testNumbersAreUsedAgain(t *testing.T) {
 	}
 }
 
+// What is written to a number that is opened again waits for its reset, which waits for another one.
+func TestWritesToANumberThatWaitsForItsReset(t *testing.T) { inBubble(testWritesToANumber)(t) }
+
+func testWritesToANumber(t *testing.T) {
+	const reconfig = 130
+	e := open(t)
+	other, _ := e.stream(t, 1)
+	a, b := e.stream(t, 7)
+	ok(t, b.Close())
+	want(t, "messages", len(readAll(t, a)), 0)
+	e.conns[1].loseSome(func(p []byte) bool { return p[12] == reconfig || p[12] == 3 })
+	ok(t, other.Close())
+	_, err := a.Write([]byte("before"))
+	ok(t, err)
+	ok(t, a.Close())
+	again, err := e.assoc[0].OpenStream(7, 53)
+	ok(t, err)
+	want(t, "another stream", again != a, true)
+	_, err = again.Write([]byte("behind"))
+	ok(t, err)
+	time.Sleep(time.Second / 2)
+	e.conns[1].loseSome(func([]byte) bool { return false })
+	if got := readAll(t, b); !slices.Equal(got, []string{"before"}) {
+		t.Errorf("the peer reads %q of the stream that is closed", got)
+	}
+	next, err := e.assoc[1].AcceptStream()
+	ok(t, err)
+	want(t, "number", next.StreamIdentifier(), 7)
+	buf := make([]byte, 10)
+	n, err := next.Read(buf)
+	ok(t, err)
+	want(t, "message", string(buf[:n]), "behind")
+}
+
+// A write that waits for room ends when its stream is closed.
+func TestCloseEndsAWriteThatWaits(t *testing.T) { inBubble(testCloseEndsAWrite)(t) }
+
+func testCloseEndsAWrite(t *testing.T) {
+	e := open(t, sctp.WithBlockWrite(true))
+	a, _ := e.stream(t, 1)
+	e.conns[0].loseSome(func([]byte) bool { return true })
+	ended := make(chan error)
+	go func() {
+		for {
+			if _, err := a.Write(make([]byte, 10_000)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	synctest.Wait()
+	ok(t, a.Close())
+	wantErr(t, "the write", <-ended, sctp.ErrStreamClosed)
+}
+
 // Streams that are closed together are all reset, and others are not.
 func TestManyStreamsAreClosed(t *testing.T) { inBubble(testManyStreamsAreClosed)(t) }
 

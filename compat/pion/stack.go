@@ -72,7 +72,7 @@ func stackConfig(s *settings) *stack.Config {
 	cfg := &stack.Config{
 		LocalPort: port, OutStreams: math.MaxUint16, InStreams: math.MaxUint16,
 		AssocMaxRetrans: neverGivesUp, HeartbeatInterval: -1,
-		Events: maxEvents, EventKinds: []stack.EventKind{stack.EventSendLow},
+		Events: maxEvents, EventKinds: []stack.EventKind{stack.EventSendLow, stack.EventStreamsReset},
 	}
 	cfg.Interleaving = !s.noInterleaving
 	cfg.StreamReset, cfg.Inits = stack.AllowStreamReset, s.tokens

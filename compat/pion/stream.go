@@ -181,10 +181,10 @@ func (s *Stream) WriteSCTP(payload []byte, ppi PayloadProtocolIdentifier) (int, 
 		return n, nil
 	}
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return 0, context.DeadlineExceeded
 	case s.State() != StreamStateOpen:
 		return 0, ErrStreamClosed
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return 0, context.DeadlineExceeded
 	}
 	return 0, fmt.Errorf("%w: %w", ErrPayloadDataStateNotExist, err)
 }

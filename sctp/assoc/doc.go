@@ -39,6 +39,7 @@
 //   - [ErrTimeout]: the peer has stopped answering.
 //   - [StuckError]: it answers, but what is under way has become too long for the path.
 //   - [ErrShutdownTimeout]: the peer answers, but never completes the shutdown.
+//   - [ErrTSNResetUnanswered]: the peer answers, but not a reset of TSNs.
 //   - [ErrSucceeded]: the peer has restarted during the shutdown.
 //   - [ErrProtoUnreachable]: the peer's host has no SCTP.
 //   - [AbortError] with ByPeer: the peer's program or stack has aborted it, for the causes that are listed.

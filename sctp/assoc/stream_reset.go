@@ -72,14 +72,51 @@ type StreamResetError = reconfig.ResultError
 // StreamChange is what EventStreamsReset, EventTSNsReset and EventStreamsAdded are about. If
 // Event.Err is nil it was done.
 type StreamChange struct {
-	ByPeer   bool     // the peer has asked for it
-	Incoming bool     // it is about streams that come in, else about those that go out
-	Streams  []uint16 // EventStreamsReset: none stands for all
-	Added    int      // EventStreamsAdded: how many
+	Request  StreamRequestID // of StartInTurn; 0 if the peer has asked for it
+	ByPeer   bool            // the peer has asked for it
+	Incoming bool            // it is about streams that come in, else about those that go out
+	Streams  []uint16        // EventStreamsReset: none stands for all
+	Added    int             // EventStreamsAdded: how many
 	// OutStreams and InStreams are how many streams there are now, NextTSN and PeerTSN are the TSNs
 	// that both sides send next.
 	OutStreams, InStreams int
 	NextTSN, PeerTSN      wire.TSN
+}
+
+// StreamRequest is what may be asked of the peer about streams.
+type StreamRequest = reconfig.Request
+
+// StreamRequestID tells requests apart. None is 0.
+type StreamRequestID = reconfig.RequestID
+
+// StartInTurn begins with a request when those that were asked for before have ended. From now on
+// messages wait as with ResetStreams, ResetTSNs and AddStreams, which fail where it waits. Events
+// tell how it ends; others may be joined to it while it waits.
+func (a *Assoc) StartInTurn(now rawio.Time, r StreamRequest) (StreamRequestID, error) {
+	if len(r.Streams) > a.MaxStreamList() {
+		return 0, ErrStreamResetList
+	}
+	if err := a.mayAskForStreams(); err != nil {
+		return 0, err
+	}
+	h := a.ensureStreamResets(now)
+	id, err := h.machine.StartInTurn(now, r, a.MaxStreamList())
+	return id, a.sendStreamRequest(h, err)
+}
+
+// IsStreamRequestUnderWay says whether a request of StartInTurn waits, or has not ended.
+func (a *Assoc) IsStreamRequestUnderWay(id StreamRequestID) bool {
+	h := a.streamResets()
+	return h != nil && h.machine.IsUnderWay(id)
+}
+
+// StopWaiting forgets a request of StartInTurn that waits for its turn, unless it was joined to
+// others. One that was begun goes on.
+func (a *Assoc) StopWaiting(now rawio.Time, id StreamRequestID) {
+	if h := a.streamResets(); h != nil {
+		h.now = now
+		h.machine.StopWaiting(id)
+	}
 }
 
 // ResetStreams resets streams that go out, or that come in, or both. No list stands for all of them.
@@ -94,7 +131,8 @@ func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.Stream
 
 // ResetTSNs resets the numbering of all streams, in both directions, and that of DATA chunks. What
 // was given to Send before is acknowledged first; later messages wait. How it ends is an
-// EventTSNsReset. What the peer has sent and is lost on its way is not sent again, and a peer may
+// EventTSNsReset. A peer that never answers ends the association (ErrTSNResetUnanswered): it may have
+// done it, and wait for other TSNs. What the peer has sent and is lost on its way is not sent again, and a peer may
 // cut a message there (section 5.2.4).
 func (a *Assoc) ResetTSNs(now rawio.Time) error {
 	return a.startStreamReset(now, reconfig.Request{ResetTSNs: true})
@@ -122,7 +160,8 @@ func (a *Assoc) StreamResetUnderWay() bool {
 // peerReconfigures says whether both sides have offered stream reconfiguration.
 func (a *Assoc) peerReconfigures() bool { return a.agreed.extensions.Has(StreamReconfiguration) }
 
-func (a *Assoc) startStreamReset(now rawio.Time, r reconfig.Request) error {
+// mayAskForStreams returns why nothing can be asked for, or nil.
+func (a *Assoc) mayAskForStreams() error {
 	switch {
 	case setupStates.has(a.state):
 		return ErrNotUp
@@ -131,8 +170,19 @@ func (a *Assoc) startStreamReset(now rawio.Time, r reconfig.Request) error {
 	case !a.peerReconfigures():
 		return ErrStreamResetUnsupported
 	}
+	return nil
+}
+
+func (a *Assoc) startStreamReset(now rawio.Time, r StreamRequest) error {
+	if err := a.mayAskForStreams(); err != nil {
+		return err
+	}
 	h := a.ensureStreamResets(now)
-	err := h.machine.Start(now, r)
+	return a.sendStreamRequest(h, h.machine.Start(now, r))
+}
+
+// sendStreamRequest sends what the machine has to send, unless err says that there is nothing.
+func (a *Assoc) sendStreamRequest(h *streamResets, err error) error {
 	switch err {
 	case reconfig.ErrBusy:
 		return ErrStreamResetBusy
@@ -275,10 +325,15 @@ func (a *Assoc) handleReconfigTimeout(now rawio.Time) {
 	h := a.streamResets()
 	h.now = now
 	p := h.requestPath()
-	if h.machine.HandleTimeout(now) != reconfig.NoExpiry {
+	if e := h.machine.HandleTimeout(now); e != reconfig.NoExpiry {
 		p.Backoff()
 		a.countPathError(now, p, true)
 		if a.state == Closed {
+			return
+		}
+		if e == reconfig.TSNsUnknown {
+			a.queueAbort(refusal{code: wire.CauseProtocolViolation, info: []byte("a reset of TSNs is not answered")})
+			a.endAssoc(onEnd, ErrTSNResetUnanswered)
 			return
 		}
 		h.path = a.paths[a.sender().Alternate(&p.Path).Index()]

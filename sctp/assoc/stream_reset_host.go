@@ -5,6 +5,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/reconfig"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -47,12 +48,20 @@ func (h *streamResets) requestPath() *path {
 	return h.path
 }
 
-func (h *streamResets) HoldOut(streams []wire.StreamID) { h.a.sender().Hold(streams) }
+func (h *streamResets) HoldOut(streams []wire.StreamID) reconfig.Hold {
+	return reconfig.Hold(h.a.sender().Hold(streams))
+}
 
-func (h *streamResets) HasSettled(acked bool) bool { return h.a.sender().HasSettled(acked) }
+func (h *streamResets) HoldMore(hold reconfig.Hold, streams []wire.StreamID) bool {
+	return h.a.sender().HoldMore(tx.Hold(hold), streams)
+}
 
-func (h *streamResets) ReleaseOut() {
-	h.a.sender().Release()
+func (h *streamResets) HasSettled(hold reconfig.Hold, acked bool) bool {
+	return h.a.sender().HasSettled(tx.Hold(hold), acked)
+}
+
+func (h *streamResets) ReleaseOut(hold reconfig.Hold) {
+	h.a.sender().Release(tx.Hold(hold))
 	h.a.send.burstContinues = false // a new opportunity to transmit
 }
 
@@ -109,6 +118,8 @@ func (h *streamResets) abortIfWrong(err error) {
 	}
 }
 
+func (h *streamResets) Violate(err error) { h.abortIfWrong(err) }
+
 func (h *streamResets) AddOut(n int) {
 	h.a.sender().AddStreams(n)
 	h.a.agreed.outStreams += uint16(n)
@@ -139,7 +150,7 @@ func (h *streamResets) Report(e reconfig.Event) {
 	if h.isOver {
 		return // EventDown was the last event
 	}
-	c := &StreamChange{ByPeer: e.ByPeer, Incoming: e.Incoming, Added: e.Count}
+	c := &StreamChange{Request: e.Request, ByPeer: e.ByPeer, Incoming: e.Incoming, Added: e.Count}
 	for _, s := range e.Streams {
 		c.Streams = append(c.Streams, uint16(s))
 	}

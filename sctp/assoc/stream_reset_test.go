@@ -607,6 +607,29 @@ func TestRequestsThatThePeerIgnores(t *testing.T) {
 	check.Error(t, "another request", l.A.AddStreams(l.Now, 1, 0), assoc.ErrStreamResetUnanswered)
 }
 
+// What is given behind a reset that waits for its turn waits for its answer, in order. It begins anew
+// then, or goes on where the peer has denied it.
+func TestMessagesBehindAResetThatWaits(t *testing.T) {
+	// req 6525-5.1.2-1
+	for result, want := range map[wire.ReconfigResult]string{
+		wire.ReconfigPerformed: "DATA 3#0 +1 DATA 3#1 +2", wire.ReconfigDenied: "DATA 3#1 +1 DATA 3#2 +2",
+	} {
+		l := resetting(t, assoc.Config{})
+		check.Equal(t, "sent", sendOn(l, 3, "before"), "DATA 3#0 +0")
+		l.Send(l.Tag, l.Sack(l.HostTSN))
+		ask := func(stream wire.StreamID) {
+			must.Get(l.A.StartInTurn(l.Now, assoc.StreamRequest{ResetOut: true, Streams: []wire.StreamID{stream}}))(t)
+		}
+		ask(5)
+		check.That(t, strings.Contains(tell(l, l.Flush()), "[OUT +0/"), "nothing is asked")
+		ask(3)
+		check.Equal(t, "sent", sendOn(l, 3, "held")+sendOn(l, 3, "and this"), "")
+		told := tell(l, l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN), wire.ReconfigPerformed))))
+		check.That(t, strings.Contains(told, "[OUT +1/") && !strings.Contains(told, "DATA"), "sent %s", told)
+		check.Equal(t, "sent", tell(l, l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN)+1, result)))), want)
+	}
+}
+
 func TestRequestInProgressIsNoError(t *testing.T) {
 	// req 6525-5.2.7-1
 	l := resetting(t, assoc.Config{HeartbeatInterval: -1})

@@ -65,7 +65,7 @@ func (w *resetWorld) hear(i int, e assoc.Event) {
 	var refused *assoc.StreamResetError
 	switch {
 	case e.Err != nil:
-		check.That(w, errors.As(e.Err, &refused) && refused.Result == wire.ReconfigAlreadyInProgress, "%v of host %d: %v",
+		check.That(w, e.Err == assoc.ErrTSNResetTooSoon || errors.As(e.Err, &refused) && refused.Result == wire.ReconfigAlreadyInProgress, "%v of host %d: %v",
 			e.Kind, i, e.Err)
 		w.failed[i]++
 	case !e.Change.ByPeer:
@@ -99,19 +99,23 @@ func (w *resetWorld) ask(a *assoc.Assoc) error {
 			list = append(list, wire.StreamID(s))
 		}
 	}
+	var r assoc.StreamRequest
 	switch w.rand.IntN(7) {
 	case 0, 1:
-		return a.ResetStreams(w.Now, true, false, list)
+		r = assoc.StreamRequest{ResetOut: true, Streams: list}
 	case 2:
-		return a.ResetStreams(w.Now, false, true, list)
+		r = assoc.StreamRequest{ResetIn: true, Streams: list}
 	case 3:
-		return a.ResetStreams(w.Now, true, true, list)
+		r = assoc.StreamRequest{ResetOut: true, ResetIn: true, Streams: list}
 	case 4:
-		return a.ResetTSNs(w.Now)
+		r = assoc.StreamRequest{ResetTSNs: true}
 	case 5:
-		return a.AddStreams(w.Now, 1, 0)
+		r = assoc.StreamRequest{AddOut: 1}
+	default:
+		r = assoc.StreamRequest{AddOut: w.rand.IntN(2), AddIn: 1}
 	}
-	return a.AddStreams(w.Now, w.rand.IntN(2), 1)
+	_, err := a.StartInTurn(w.Now, r)
+	return err
 }
 
 // read takes what an association has received: each message of a stream in its turn, with SSNs that

@@ -1,6 +1,8 @@
 package random
 
 import (
+	"slices"
+
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -31,28 +33,82 @@ func setExtras(c *assoc.Config, extras, side int) {
 	c.NewScheduler = schedulers[extras/firstScheduler]
 }
 
-// resetStreams asks for a change of streams now and then. Whether it is done is for the peer to say:
-// messages arrive as ever.
+// resetStreams asks for a change of streams now and then, most of the time without waiting for the
+// answer to the one before. Whether it is done is for the peer to say: messages arrive as ever.
 func (l *assocSide) resetStreams(d *drawer) {
 	if !l.a.Extensions().Has(assoc.StreamReconfiguration) || d.n(30) > 0 {
 		return
 	}
-	now, err := l.e.h.node.Time(), error(nil)
+	var r assoc.StreamRequest
 	switch d.n(4) {
 	case 0:
-		err = l.a.AddStreams(now, d.n(3), d.n(3))
+		r.AddOut, r.AddIn = d.n(3), d.n(3)
 	case 1:
-		err = l.a.ResetTSNs(now)
+		r.ResetTSNs = true
 	default:
-		var streams []wire.StreamID
 		if d.n(3) > 0 {
-			streams = append(streams, wire.StreamID(d.n(l.a.OutStreams())))
+			r.Streams = append(r.Streams, wire.StreamID(d.n(l.a.OutStreams())))
 		}
-		err = l.a.ResetStreams(now, d.n(3) > 0, d.n(3) == 0, streams)
+		r.ResetOut, r.ResetIn = d.n(3) > 0, d.n(3) == 0
 	}
-	if err == nil {
+	now := l.e.h.node.Time()
+	for range 1 + d.n(2)*d.n(3) {
+		if l.a.StreamResetUnderWay() && d.n(4) == 0 {
+			break
+		}
+		id, err := l.a.StartInTurn(now, r)
+		if err != nil {
+			continue
+		}
 		l.e.t.r.tally.Resets++
+		if l.out.noteAsked(id, r); d.n(8) == 0 {
+			l.a.StopWaiting(now, id)
+		}
+		if len(r.Streams) == 1 {
+			r.Streams = []wire.StreamID{wire.StreamID(d.n(l.a.OutStreams()))}
+		}
 	}
+}
+
+// renumbering is a reset that was asked for: if it is performed, a stream's ordered messages from one
+// on have SSNs from 0 on.
+type renumbering struct {
+	request   assoc.StreamRequestID
+	stream    wire.StreamID
+	from      int // how many ordered messages were said in the stream before
+	performed bool
+}
+
+// noteAsked notes what a request would do to streams that are in use.
+func (l *incarnation) noteAsked(id assoc.StreamRequestID, r assoc.StreamRequest) {
+	for stream, n := range l.ordered {
+		if r.ResetTSNs || r.ResetOut && (len(r.Streams) == 0 || slices.Contains(r.Streams, stream)) {
+			l.renumberings = append(l.renumberings, renumbering{request: id, stream: stream, from: n})
+		}
+	}
+}
+
+// notePerformed notes that a request has ended well.
+func (l *incarnation) notePerformed(ev assoc.Event) {
+	if ev.Err != nil || ev.Change.Request == 0 || ev.Change.Incoming {
+		return
+	}
+	for i := range l.renumberings {
+		if x := &l.renumberings[i]; x.request == ev.Change.Request {
+			x.performed = true
+		}
+	}
+}
+
+// highestSSN is the highest SSN that an ordered message can have.
+func (l *incarnation) highestSSN(m *message) int {
+	highest := m.ordinal
+	for _, x := range l.renumberings {
+		if x.performed && x.stream == m.stream && x.from <= m.ordinal {
+			highest = min(highest, m.ordinal-x.from)
+		}
+	}
+	return highest
 }
 
 // drawPolicy draws when a message is given up, if the peer has agreed to that.

@@ -20,6 +20,9 @@ type incarnation struct {
 	over    bool
 	crashed bool           // nobody knows what became of its messages
 	heard   []*receivedLog // more than one where old packets have brought the association about again
+
+	ordered      map[wire.StreamID]int // ordered messages said, by stream
+	renumberings []renumbering
 }
 
 // message is what is known of a message.
@@ -32,6 +35,7 @@ type message struct {
 	acked     bool
 	failed    bool
 	unsent    bool
+	ordinal   int    // ordered messages of the stream before it
 	own       []byte // memory that changes when it is the user's again; nil: it lies in the text
 }
 
@@ -71,6 +75,13 @@ func (l *incarnation) makeMessage(m message, private bool) []byte {
 		b = bytes.Clone(b)
 		m.own = b
 	}
+	if !m.unordered {
+		if l.ordered == nil {
+			l.ordered = make(map[wire.StreamID]int)
+		}
+		m.ordinal = l.ordered[m.stream]
+		l.ordered[m.stream]++
+	}
 	l.said = append(l.said, m)
 	l.open++
 	return b
@@ -78,6 +89,9 @@ func (l *incarnation) makeMessage(m message, private bool) []byte {
 
 // takeBackLast takes the last message back, which was refused.
 func (l *incarnation) takeBackLast() {
+	if m := l.said[len(l.said)-1]; !m.unordered {
+		l.ordered[m.stream]--
+	}
 	l.said = l.said[:len(l.said)-1]
 	l.open--
 }
@@ -164,6 +178,11 @@ func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byt
 	if delete(h.parts, n); m.More {
 		h.parts[n] = end
 		r.tally.Pieces++
+		return
+	}
+	if most := l.highestSSN(said); !said.unordered && int(m.SSN) > most {
+		r.recordViolation(Order, name, "message %d of stream %d has SSN %d, and no more than %d were sent before it "+
+			"since the stream was reset", n, m.Stream, m.SSN, most)
 		return
 	}
 	h.checkWhole(e, n, said)

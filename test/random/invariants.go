@@ -2,6 +2,7 @@ package random
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/test/simulation"
@@ -273,7 +274,8 @@ func (r *run) excuseFor(w *assocMonitor, a *assoc.Assoc, end error, u assocUser)
 		if !alone {
 			return "the peer has it"
 		}
-	case abort != nil && abort.ByPeer && string(abort.Causes[0].Info) == "shutdown takes too long", abort == nil:
+	case abort != nil && abort.ByPeer && slices.Contains([]string{"shutdown takes too long",
+		"a reset of TSNs is not answered"}, string(abort.Causes[0].Info)), abort == nil:
 		if !troubled && !alone {
 			return fmt.Sprintf("nothing has gone wrong for %v", r.g.Now().Sub(r.quietSince(w.h.id, w.peer.id)))
 		}

@@ -276,7 +276,10 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		l.beginLife()
 		l.beginReceiving()
 		l.up = true
+	case assoc.EventStreamsReset:
+		l.out.notePerformed(ev)
 	case assoc.EventTSNsReset:
+		l.out.notePerformed(ev)
 		if w := e.t.r.watches[l.a]; w != nil && ev.Err == nil {
 			w.marks = assoc.Marks{} // TSNs go on elsewhere
 		}

@@ -33,6 +33,15 @@ func (e *Ending) Drive(t testing.TB) *Lab {
 	return l
 }
 
+// answerHeartbeats answers the HEARTBEATs among packets.
+func (l *Lab) answerHeartbeats(pkts []wire.Packet) {
+	for _, p := range pkts {
+		if c := ChunkOf(p, wire.ChunkHeartbeat); c != nil {
+			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
+		}
+	}
+}
+
 // Endings are all that there are.
 func Endings(t testing.TB) []Ending {
 	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
@@ -60,11 +69,7 @@ func Endings(t testing.TB) []Ending {
 			l.Flush()
 			l.Report(rawio.KindPacketTooBig, 1400, Packet(PortB, PortA, l.PeerTag))
 			for l.A.State() != assoc.Closed { // the peer answers HEARTBEATs alone
-				for _, p := range l.Wait(l.A.NextTimeout().Sub(l.Now)) {
-					if c := ChunkOf(p, wire.ChunkHeartbeat); c != nil {
-						l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
-					}
-				}
+				l.answerHeartbeats(l.Wait(l.A.NextTimeout().Sub(l.Now)))
 			}
 		}, func() *Lab {
 			l := NewLab(t)
@@ -77,6 +82,20 @@ func Endings(t testing.TB) []Ending {
 			l.A.Shutdown(l.Now)
 			l.Wait(time.Hour)
 		}, func() *Lab { return Passive(t, &assoc.Config{AssocMaxRetrans: 1000, RTOMax: time.Second}) }},
+		{"[ErrTSNResetUnanswered]", is(assoc.ErrTSNResetUnanswered), func(l *Lab) {
+			l.A.ResetTSNs(l.Now)
+			for l.A.State() != assoc.Closed { // the peer answers HEARTBEATs alone
+				l.answerHeartbeats(l.Wait(time.Second))
+				l.A.RequestHeartbeat(l.Now, l.Peer.Addr())
+				l.answerHeartbeats(l.Flush())
+			}
+		}, func() *Lab {
+			l := NewLab(t)
+			l.Listen(&assoc.Config{AssocMaxRetrans: 3, StreamReset: assoc.OfferStreamReset})
+			l.Initiate(wire.AppendSupportedExtensions(nil, wire.ChunkReconfig))
+			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+			return l
+		}},
 		{"[ErrSucceeded]", is(assoc.ErrSucceeded), func(l *Lab) {
 			l.RestoreCookie("a restart")
 		}, func() *Lab { return Collector(t, assoc.ShutdownPending) }},

@@ -64,7 +64,7 @@ func runHostilePeer(t *testing.T, in []byte) {
 		l.calls, l.events = nil, nil
 	}
 	l.m.Abandon(reconfig.ErrUnanswered)
-	if l.holding || !l.m.IsIdle() || l.m.NextTimeout() != rawio.Never {
+	if len(l.holds) > 0 || !l.m.IsIdle() || l.m.NextTimeout() != rawio.Never {
 		t.Fatal("something is held in the end")
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+// Hold tells apart what HoldOut has begun. None is 0.
+type Hold uint32
+
 // Host is the association, as far as a Machine asks and changes it. A list of streams that is nil
 // means all of them.
 type Host interface {
@@ -20,13 +23,18 @@ type Host interface {
 	// RTO returns the retransmission timeout of the path that a request takes.
 	RTO() time.Duration
 
-	// HoldOut has messages wait that are given from now on for the streams, until ReleaseOut.
-	HoldOut(streams []wire.StreamID)
-	// HasSettled says whether all that was given before HoldOut for its streams has its TSNs. With
-	// acked they are also acknowledged, and so are those of all other streams.
-	HasSettled(acked bool) bool
+	// HoldOut has messages wait that are given from now on for the streams, until ReleaseOut. A
+	// message waits until everything is released that was held when it was given, and is for its
+	// stream.
+	HoldOut(streams []wire.StreamID) Hold
+	// HoldMore adds streams to a Hold. It does not, and returns false, if another was begun later.
+	HoldMore(h Hold, streams []wire.StreamID) bool
+	// HasSettled says whether all that was given before HoldOut for its streams has its TSNs, but
+	// for what an older Hold has. With acked they are also acknowledged, and so are those of all
+	// other streams.
+	HasSettled(h Hold, acked bool) bool
 	// ReleaseOut ends HoldOut.
-	ReleaseOut()
+	ReleaseOut(h Hold)
 	// ResetOut makes 0 the next SSN of streams. The peer has received every TSN up to last.
 	ResetOut(streams []wire.StreamID, last wire.TSN)
 	// OutIsAtZero says whether the next SSN of each of the streams is 0.
@@ -54,6 +62,9 @@ type Host interface {
 	// before, and resets beyond it are of later.
 	RestartTSNs(next, expected wire.TSN)
 
+	// Violate ends the association: the peer has broken the protocol.
+	Violate(err error)
+
 	// Report tells the user of something that is done, or was refused.
 	Report(Event)
 }
@@ -71,6 +82,7 @@ const (
 // Event is what the user hears.
 type Event struct {
 	Kind     EventKind
+	Request  RequestID       // the own request, 0 if the peer has asked for it
 	ByPeer   bool            // the peer has asked for it
 	Incoming bool            // it is about streams that come in, else about those that go out
 	Streams  []wire.StreamID // StreamsReset; nil: all

@@ -31,7 +31,8 @@ type lab struct {
 	busy    bool     // something that was given before the hold is not sent yet
 	unacked bool     // something is not acknowledged
 	atZero  bool
-	holding bool
+	holds   []reconfig.Hold
+	lastNo  reconfig.Hold
 	calls   []string
 	events  []reconfig.Event
 }
@@ -60,19 +61,29 @@ func (l *lab) NextTSN() wire.TSN       { return l.next }
 func (l *lab) CumTSN() wire.TSN        { return l.cum }
 func (l *lab) RTO() time.Duration      { return labRTO }
 func (l *lab) IsAcked(t wire.TSN) bool { return !l.unacked && t.Less(l.next) }
-func (l *lab) HasSettled(acked bool) bool {
+func (l *lab) HasSettled(h reconfig.Hold, acked bool) bool {
+	check.That(l.t, slices.Contains(l.holds, h), "hold %d is not there", h)
 	return !l.busy && !(acked && l.unacked)
 }
 func (l *lab) OutIsAtZero([]wire.StreamID) bool { return l.atZero }
 
-func (l *lab) HoldOut(s []wire.StreamID) {
-	check.That(l.t, !l.holding, "streams are held twice")
-	l.holding = true
+func (l *lab) HoldOut(s []wire.StreamID) reconfig.Hold {
+	l.lastNo++
+	l.holds = append(l.holds, l.lastNo)
 	l.note("hold out %s", ids(s))
+	return l.lastNo
 }
-func (l *lab) ReleaseOut() {
-	check.That(l.t, l.holding, "streams are released that are not held")
-	l.holding = false
+func (l *lab) HoldMore(h reconfig.Hold, s []wire.StreamID) bool {
+	if l.holds[len(l.holds)-1] != h {
+		return false
+	}
+	l.note("hold out %s too", ids(s))
+	return true
+}
+func (l *lab) ReleaseOut(h reconfig.Hold) {
+	at := slices.Index(l.holds, h)
+	must.That(l.t, at >= 0, "streams are released that are not held")
+	l.holds = slices.Delete(l.holds, at, at+1)
 	l.note("release out")
 }
 func (l *lab) ResetOut(s []wire.StreamID, last wire.TSN) {
@@ -91,6 +102,8 @@ func (l *lab) RestartTSNs(next, expected wire.TSN) {
 	l.next, l.cum = next, expected-1
 	l.note("restart %d %d", next, expected)
 }
+func (l *lab) Violate(err error) { l.note("violated: %v", err) }
+
 func (l *lab) Report(e reconfig.Event) { l.events = append(l.events, e) }
 
 func (l *lab) note(format string, args ...any) {

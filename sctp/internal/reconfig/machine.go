@@ -52,7 +52,9 @@ type Machine struct {
 	nextOwn  uint32 // sequence number of the next own request
 	nextPeer uint32 // of the peer's next
 	own      ownRequest
-	isDead   bool // the peer did not answer
+	lastID   RequestID
+	waiting  []waitingRequest // in the order in which they were asked for
+	isDead   bool             // the peer did not answer
 	// The last own requests that the peer fulfils by a request of its own.
 	askedReset uint32 // of an Incoming SSN Reset Request
 	hasAsked   bool   // askedReset is set
@@ -83,26 +85,33 @@ func (m *Machine) SetAllowed(a Allowed, maxOut, maxIn int) {
 
 // IsIdle says whether nothing is under way.
 func (m *Machine) IsIdle() bool {
-	return m.own.state == ownNone && !m.deferred.isActive && !m.tsnWait.isThere() && len(m.answer) == 0
+	return !m.IsBusy() && !m.deferred.isActive && len(m.answer) == 0
 }
 
 // IsBusy says whether Start would fail with ErrBusy.
-func (m *Machine) IsBusy() bool { return m.own.state != ownNone || m.tsnWait.isThere() }
+func (m *Machine) IsBusy() bool {
+	return m.own.state != ownNone || m.tsnWait.isThere() || len(m.waiting) > 0
+}
 
 // IsFreezing says whether DATA that comes is held for an own request, see Host.FreezeIn.
 func (m *Machine) IsFreezing() bool { return m.own.isFreezing }
 
-// StopAsking ends the own request, and makes no other. Those of the peer are still answered.
+// StopAsking ends the own requests, and makes no other. Those of the peer are still answered.
 func (m *Machine) StopAsking(why error) {
 	m.failOwn(why)
+	m.failAllWaiting(why)
 	m.isDead = true
 }
 
 // Held returns the octets of memory behind it.
 func (m *Machine) Held() int {
 	streams := cap(m.own.streams) + cap(m.deferred.streams)
+	for _, w := range m.waiting {
+		streams += cap(w.request.Streams)
+	}
 	return int(unsafe.Sizeof(*m)) + cap(m.answer) + cap(m.own.chunk) + cap(m.peer.ownChunk) + cap(m.doubt.chunk) +
-		cap(m.own.parts)*int(unsafe.Sizeof(ownPart{})) + streams*int(unsafe.Sizeof(wire.StreamID(0)))
+		cap(m.own.parts)*int(unsafe.Sizeof(ownPart{})) + cap(m.waiting)*int(unsafe.Sizeof(waitingRequest{})) +
+		streams*int(unsafe.Sizeof(wire.StreamID(0)))
 }
 
 // NextTimeout returns when HandleTimeout has something to do.
@@ -112,6 +121,7 @@ func (m *Machine) NextTimeout() rawio.Time { return min(m.own.timerAt, m.tsnWait
 func (m *Machine) Poll(now rawio.Time) {
 	m.endDeferral()
 	m.endTSNWait(now)
+	m.startNext(now)
 	m.sendIfSettled(now)
 }
 
@@ -160,6 +170,7 @@ func (m *Machine) AppendAnswer(b []byte, room int) []byte {
 // Abandon ends all that is under way, when the association or its incarnation ends.
 func (m *Machine) Abandon(why error) {
 	m.failOwn(why)
+	m.failAllWaiting(why)
 	m.cancelDeferral()
 	m.dropTSNWait()
 	m.answer = m.answer[:0]

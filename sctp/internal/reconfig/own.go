@@ -30,10 +30,11 @@ const (
 // ownRequest is the own request, in one chunk. There is one at most.
 type ownRequest struct {
 	state      ownState
-	isSent     bool // the chunk was sent once: a response may come
-	isHolding  bool // Host.HoldOut was called for it
-	isFreezing bool // Host.FreezeIn was
-	answers    bool // it answers a request of the peer,
+	id         RequestID // 0 if the peer has asked for it
+	isSent     bool      // the chunk was sent once: a response may come
+	hold       Hold      // for it
+	isFreezing bool      // Host.FreezeIn was
+	answers    bool      // it answers a request of the peer,
 	answersSeq uint32
 	byPeer     bool // the peer has asked for it
 	parts      []ownPart
@@ -69,13 +70,20 @@ const (
 // Start begins with a request. What is wrong with it, or in its way, is the error. How it ends, or
 // each of its two parts, the Host hears by Report.
 func (m *Machine) Start(now rawio.Time, r Request) error {
+	if !m.isDead && m.IsBusy() {
+		return ErrBusy
+	}
+	_, err := m.StartInTurn(now, r, 0)
+	return err
+}
+
+// check returns what is wrong with a request, or in its way.
+func (m *Machine) check(now rawio.Time, r Request) error {
 	out, in := m.host.Streams()
 	resets, adds := r.ResetOut || r.ResetIn, r.AddOut > 0 || r.AddIn > 0
 	switch {
 	case m.isDead:
 		return ErrUnanswered
-	case m.IsBusy():
-		return ErrBusy
 	case r.AddOut < 0 || r.AddIn < 0 || !resets && !adds && !r.ResetTSNs || resets && adds,
 		r.ResetTSNs && (resets || adds):
 		return ErrRequest
@@ -88,7 +96,12 @@ func (m *Machine) Start(now rawio.Time, r Request) error {
 	case r.ResetTSNs && m.hasAskedTSNs && now.Sub(m.tsnsAskedAt) < segmentLife:
 		return ErrTooSoon
 	}
-	o := ownRequest{streams: slices.Clone(r.Streams)}
+	return nil
+}
+
+// newOwnRequest returns what a request of the user is, for which hold was begun.
+func newOwnRequest(r Request, id RequestID, hold Hold) ownRequest {
+	o := ownRequest{id: id, hold: hold, streams: slices.Clone(r.Streams)}
 	add := func(wanted bool, kind wire.ParamType, count int) {
 		if wanted {
 			o.parts = append(o.parts, ownPart{kind: kind, count: count})
@@ -102,8 +115,15 @@ func (m *Machine) Start(now rawio.Time, r Request) error {
 	if len(o.streams) == 0 {
 		o.streams = nil
 	}
-	m.beginOwn(now, o)
-	return nil
+	return o
+}
+
+// begin begins with a request of the user. Its messages are held, or will be.
+func (m *Machine) begin(now rawio.Time, r Request, id RequestID, hold Hold) {
+	if hold == 0 {
+		hold = m.holdFor(r)
+	}
+	m.beginOwn(now, newOwnRequest(r, id, hold))
 }
 
 // areBelow says whether all streams exist.
@@ -116,13 +136,6 @@ func areBelow(list []wire.StreamID, count int) bool {
 func (m *Machine) beginOwn(now rawio.Time, o ownRequest) {
 	m.own = o
 	m.own.state, m.own.timerAt = ownSettling, rawio.Never
-	if o.find(wire.ParamTSNReset) != nil {
-		m.own.isHolding = true
-		m.host.HoldOut(nil)
-	} else if o.find(wire.ParamOutgoingReset) != nil {
-		m.own.isHolding = true
-		m.host.HoldOut(o.streams)
-	}
 	m.sendIfSettled(now)
 }
 
@@ -151,7 +164,7 @@ func (o *ownRequest) needsPeersTurn() bool {
 // sendIfSettled makes the chunk of the own request, when the time for it has come.
 func (m *Machine) sendIfSettled(now rawio.Time) {
 	o := &m.own
-	if o.state != ownSettling || o.isHolding && !m.host.HasSettled(o.find(wire.ParamTSNReset) != nil) {
+	if o.state != ownSettling || o.hold != 0 && !m.host.HasSettled(o.hold, o.find(wire.ParamTSNReset) != nil) {
 		return
 	}
 	if o.find(wire.ParamTSNReset) != nil {
@@ -240,19 +253,17 @@ func (m *Machine) endOwn() {
 
 // letGo ends what the own request holds.
 func (m *Machine) letGo() {
-	holding, freezing := m.own.isHolding, m.own.isFreezing
-	m.own.isHolding, m.own.isFreezing = false, false
+	hold, freezing := m.own.hold, m.own.isFreezing
+	m.own.hold, m.own.isFreezing = 0, false
 	if freezing {
 		m.host.ThawIn()
 	}
-	if holding {
-		m.host.ReleaseOut()
-	}
+	m.release(hold)
 }
 
 // reportOwn tells the user how a part of the own request has ended.
 func (m *Machine) reportOwn(p *ownPart, err error) {
-	e := Event{ByPeer: m.own.byPeer, Streams: m.own.streams, Count: p.count, Err: err}
+	e := Event{Request: m.own.id, ByPeer: m.own.byPeer, Streams: m.own.streams, Count: p.count, Err: err}
 	switch p.kind {
 	case wire.ParamOutgoingReset:
 		e.Kind = StreamsReset

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/reconfig"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -313,6 +314,103 @@ func TestPeerNeverAnswers(t *testing.T) {
 	l.take(chunk(addIn(902, 2)), "RESP 902 Denied")
 }
 
+// Nobody knows whether a peer that does not answer has reset its TSNs. So nothing is sent again: the
+// association has to end (section 5.1.4, C2).
+func TestPeerNeverAnswersAResetOfTSNs(t *testing.T) {
+	l := newLab(t)
+	l.start(reconfig.Request{ResetTSNs: true})
+	l.sends("TSN 500")
+	must.Get(l.m.StartInTurn(l.now, reconfig.Request{AddOut: 1}, 6))(t)
+	for range 3 {
+		check.Equal(t, "after the RTO", l.wait(labRTO), reconfig.Unanswered)
+		l.sends("TSN 500")
+	}
+	l.did("hold out all", "freeze in")
+	check.Equal(t, "at last", l.wait(labRTO), reconfig.TSNsUnknown)
+	l.did()
+	l.heard()
+	l.m.Abandon(errors.New("it ends"))
+	l.did("thaw in", "release out")
+	l.heard("TSNs: it ends", "added out 1: it ends")
+}
+
+// Requests go in the order in which they were asked for. Messages behind each wait from then on, and
+// what nobody wants any more is not asked for.
+func TestRequestsWaitForTheirTurn(t *testing.T) {
+	l := newLab(t)
+	ask := func(r reconfig.Request) reconfig.RequestID {
+		t.Helper()
+		return must.Get(l.m.StartInTurn(l.now, r, 4))(t)
+	}
+	out := func(s ...wire.StreamID) reconfig.Request { return reconfig.Request{ResetOut: true, Streams: s} }
+	first := ask(out(1))
+	l.sends("OUT 500/899 last 599: 1")
+	second := ask(out(1, 2))
+	check.Equal(t, "joined", ask(out(3)), second)
+	third := ask(out(2)) // which begins anew in between
+	check.Equal(t, "joined", ask(out(4, 5, 6)), third)
+	full := ask(out(7))
+	unwanted := ask(reconfig.Request{ResetIn: true})
+	tsns := ask(reconfig.Request{ResetTSNs: true})
+	all := ask(out())
+	check.That(t, first != second && second != third && third != full && all != tsns, "requests are joined")
+	check.Error(t, "Start", l.m.Start(l.now, out(9)), reconfig.ErrBusy)
+	check.Fails(l.m.StartInTurn(l.now, out(77), 4))(t, "no such stream", reconfig.ErrStream)
+	l.did("hold out 1", "hold out 1,2", "hold out 3 too", "hold out 2", "hold out 4,5,6 too", "hold out 7", "hold out all",
+		"hold out all")
+	l.m.StopWaiting(unwanted)
+	l.m.StopWaiting(full)
+	l.m.StopWaiting(third) // the other one wants it
+	l.m.StopWaiting(first) // is under way
+	l.did("release out")
+	for id, want := range map[reconfig.RequestID]bool{first: true, third: true, unwanted: false, full: false} {
+		check.That(t, l.m.IsUnderWay(id) == want, "request %d is under way: %v", id, !want)
+	}
+
+	l.take(chunk(response(500, wire.ReconfigPerformed)), "OUT 501/899 last 599: 1,2,3")
+	l.did("reset out 1 last 599", "release out")
+	check.That(t, !l.m.IsUnderWay(first) && l.m.IsUnderWay(second), "the turn is wrong")
+	l.take(chunk(response(501, wire.ReconfigDenied)), "OUT 502/899 last 599: 2,4,5,6")
+	l.did("release out")
+	l.take(chunk(response(502, wire.ReconfigPerformed)), "TSN 503")
+	l.did("reset out 2,4,5,6 last 599", "release out", "freeze in")
+	l.take(chunk(tsnResponse(503, wire.ReconfigPerformed, 951, 700)), "OUT 504/899 last 699: all")
+	l.did("restart 700 951", "release out")
+	l.heard("reset out 1", "reset out 1,2,3: the peer has refused a stream reconfiguration: Denied", "reset out 2,4,5,6",
+		"TSNs")
+	ask(out(8))
+	l.m.StopAsking(errors.New("closing"))
+	l.did("hold out 8", "release out", "release out")
+	l.heard("reset out all: closing", "reset out 8: closing")
+	check.Fails(l.m.StartInTurn(l.now, out(1), 4))(t, "StartInTurn", reconfig.ErrUnanswered)
+}
+
+// What cannot be done any more when it is its turn is not begun. The others go on.
+func TestRequestThatHasBecomeWrong(t *testing.T) {
+	l := newLab(t)
+	l.start(reconfig.Request{AddOut: reconfig.MaxStreams - 10})
+	l.sends("ADD-OUT 500: 65525")
+	must.Get(l.m.StartInTurn(l.now, reconfig.Request{AddOut: 2}, 4))(t)
+	must.Get(l.m.StartInTurn(l.now, reconfig.Request{ResetOut: true, Streams: []wire.StreamID{3}}, 4))(t)
+	l.take(chunk(response(500, wire.ReconfigPerformed)), "OUT 501/899 last 599: 3")
+	l.heard("added out 65525", "added out 2: more streams than an association can have")
+}
+
+// A reset of TSNs by the peer comes before requests that wait.
+func TestPeersTSNResetComesBeforeThoseThatWait(t *testing.T) {
+	l := newLab(t)
+	l.start(reconfig.Request{ResetOut: true, Streams: []wire.StreamID{3}})
+	l.sends("OUT 500/899 last 599: 3")
+	must.Get(l.m.StartInTurn(l.now, reconfig.Request{ResetOut: true, Streams: []wire.StreamID{3}}, 4))(t)
+	l.unacked = true
+	l.take(chunk(tsnReset(900)))
+	l.take(chunk(response(500, wire.ReconfigPerformed)))
+	l.did("hold out 3", "hold out 3", "reset out 3 last 599", "release out", "hold out all")
+	l.unacked = false
+	l.m.Poll(l.now)
+	l.sends("RESP 900 Success - Performed 600 2147484599", "OUT 501/900 last 599: 3")
+}
+
 // "In progress" starts the timer again. The retransmission that follows counts no error; that it is
 // not answered then is one (section 5.2.7, H2).
 func TestInProgressCountsNoError(t *testing.T) {
@@ -441,8 +539,10 @@ func TestTSNResetWaitsForAcknowledgements(t *testing.T) {
 	l.m.Poll(l.now)
 	l.sends("TSN 500")
 	l.take(chunk(response(500, wire.ReconfigPerformed))) // it lacks the TSNs
-	l.did("freeze in", "thaw in", "release out")
-	l.heard("TSNs: the peer has reset TSNs and not named the next ones")
+	l.did("freeze in", "violated: sctp: the peer has reset TSNs and not named the next ones")
+	l.take(chunk(response(500, wire.ReconfigNothingToDo))) // and this one needs none
+	l.did("thaw in", "release out")
+	l.heard("TSNs: the peer has refused a stream reconfiguration: Success - Nothing to do")
 
 	check.Error(t, "again", l.m.Start(l.now, reconfig.Request{ResetTSNs: true}), reconfig.ErrTooSoon)
 	l.wait(30*time.Second - 1)

@@ -106,7 +106,7 @@ func (m *Machine) takeIncomingReset(now rawio.Time, r *parameter) wire.ReconfigR
 		return wire.ReconfigInProgress
 	}
 	m.beginOwn(now, ownRequest{answers: true, answersSeq: r.seq, byPeer: true, streams: streams,
-		parts: []ownPart{{kind: wire.ParamOutgoingReset}}})
+		hold: m.host.HoldOut(streams), parts: []ownPart{{kind: wire.ParamOutgoingReset}}})
 	return wire.ReconfigInProgress
 }
 

@@ -39,8 +39,11 @@ func (m *Machine) takeResult(now rawio.Time, p *ownPart, r *parameter) {
 	case (r.result == wire.ReconfigAlreadyInProgress || r.result == wire.ReconfigInProgress) && m.mayCollide(p):
 		p.progress = partCollided
 		return
-	case errorOf(r.result) == nil && p.kind == wire.ParamTSNReset && !r.hasTSNs:
-		m.finishPart(p, ErrNoTSNs)
+	case r.result == wire.ReconfigPerformed && p.kind == wire.ParamTSNReset && !r.hasTSNs:
+		m.host.Violate(ErrNoTSNs) // section 5.1.7, D3 and D4
+		return
+	case r.result == wire.ReconfigNothingToDo && p.kind == wire.ParamTSNReset && !r.hasTSNs:
+		m.finishPart(p, &ResultError{r.result})
 		return
 	}
 	m.doubt.isThere = m.doubt.isThere && r.result == wire.ReconfigBadSeq

@@ -24,10 +24,21 @@ const (
 	Unanswered
 	// GivenUp: likewise, but it went often enough. The user was told.
 	GivenUp
+	// TSNsUnknown: likewise, and it was a reset of TSNs. The peer may have performed it, and be with
+	// other TSNs. All stays suspended (section 5.1.4, C2): the association has to end.
+	TSNsUnknown
 )
 
 // HandleTimeout does what is due at now.
 func (m *Machine) HandleTimeout(now rawio.Time) Expiry {
+	e := m.expire(now)
+	if e != TSNsUnknown {
+		m.startNext(now)
+	}
+	return e
+}
+
+func (m *Machine) expire(now rawio.Time) Expiry {
 	if m.tsnWait.isThere() && now >= m.tsnWait.deniedAt {
 		m.answerTSNReset(wire.ReconfigDenied)
 	}
@@ -48,7 +59,9 @@ func (m *Machine) HandleTimeout(now rawio.Time) Expiry {
 	if o.expiries++; o.expiries <= m.cfg.MaxTries {
 		return Unanswered
 	}
-	m.isDead = true
+	if m.isDead = true; o.find(wire.ParamTSNReset) != nil {
+		return TSNsUnknown
+	}
 	m.failOwn(ErrUnanswered)
 	return GivenUp
 }

@@ -11,9 +11,9 @@ import (
 // one. When it comes again it has that answer, or the peer might give up what is performed then. A
 // peer whose window stays closed until the answer would wait for ever: it is denied.
 type waitingTSNReset struct {
-	isHolding bool       // Host.HoldOut was called for it
-	deniedAt  rawio.Time // or Never: there is none
-	seq       uint32     // of the request
+	hold     Hold       // for it, once no own request is under way
+	deniedAt rawio.Time // or Never: there is none
+	seq      uint32     // of the request
 }
 
 // DefersTSNReset says whether an SSN/TSN Reset Request of the peer waits for its answer.
@@ -49,11 +49,10 @@ func (m *Machine) endTSNWait(now rawio.Time) {
 	if !m.tsnWait.isThere() || m.own.state != ownNone {
 		return
 	}
-	if !m.tsnWait.isHolding {
-		m.tsnWait.isHolding = true
-		m.host.HoldOut(nil)
+	if m.tsnWait.hold == 0 {
+		m.tsnWait.hold = m.host.HoldOut(nil)
 	}
-	if !m.host.HasSettled(true) {
+	if !m.host.HasSettled(m.tsnWait.hold, true) {
 		return
 	}
 	p := &m.peer.parts[0] // it is alone in its chunk
@@ -74,9 +73,7 @@ func (m *Machine) answerTSNReset(result wire.ReconfigResult) {
 
 // dropTSNWait lets messages go on that wait for an SSN/TSN reset of the peer.
 func (m *Machine) dropTSNWait() {
-	isHolding := m.tsnWait.isHolding
+	hold := m.tsnWait.hold
 	m.tsnWait = waitingTSNReset{deniedAt: rawio.Never}
-	if isHolding {
-		m.host.ReleaseOut()
-	}
+	m.release(hold)
 }

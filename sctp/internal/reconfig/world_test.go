@@ -60,9 +60,8 @@ type end struct {
 	nextSSN  map[wire.StreamID]wire.SSN
 	unacked  []datum
 	resendAt rawio.Time
-	isHeld   bool
-	held     []wire.StreamID // nil: all
-	waiting  []datum
+	holds    []*heldStreams // the oldest first
+	lastHold reconfig.Hold
 	sent     map[wire.StreamID][]datum
 
 	// What comes in.
@@ -79,8 +78,11 @@ type end struct {
 	resets    []resetMark
 	delivered map[wire.StreamID][]datum
 
-	ended int // own requests, or parts of them
-	peers int // of the peer
+	given  map[wire.StreamID]int // messages, of each stream
+	turns  []asked
+	inTurn int // resets that came in their turn
+	ended  int // own requests, or parts of them
+	peers  int // of the peer
 }
 
 const (
@@ -95,7 +97,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		e := &end{w: w, me: i, out: 4, in: 4, nextTSN: tsn[i], cum: tsn[1-i] - 1,
 			nextSSN: map[wire.StreamID]wire.SSN{}, sent: map[wire.StreamID][]datum{}, ahead: map[wire.TSN]datum{},
 			nextIn: map[wire.StreamID]wire.SSN{}, outOfTurn: map[wire.StreamID]map[wire.SSN]datum{},
-			delivered: map[wire.StreamID][]datum{}, resendAt: rawio.Never}
+			delivered: map[wire.StreamID][]datum{}, given: map[wire.StreamID]int{}, resendAt: rawio.Never}
 		e.m = reconfig.New(reconfig.Config{LocalTSN: tsn[i], PeerTSN: tsn[1-i],
 			Allowed: reconfig.Streams | reconfig.TSNs | reconfig.Adding, MaxOut: 60, MaxIn: 60, MaxTries: 1 << 20}, e)
 		w.ends[i] = e
@@ -116,24 +118,70 @@ func concerns(list []wire.StreamID, s wire.StreamID) bool {
 	return list == nil || slices.Contains(list, s)
 }
 
-func (e *end) HoldOut(list []wire.StreamID) {
-	must.That(e.w.t, !e.isHeld, "streams are held twice")
-	e.isHeld, e.held = true, list
+// heldStreams is what was begun by HoldOut.
+type heldStreams struct {
+	id      reconfig.Hold
+	streams []wire.StreamID // nil: all
+	waiting []datum
 }
 
-func (e *end) HasSettled(acked bool) bool {
-	return !slices.ContainsFunc(e.queue, func(d datum) bool { return concerns(e.held, d.stream) }) &&
+func (e *end) HoldOut(list []wire.StreamID) reconfig.Hold {
+	e.lastHold++
+	e.holds = append(e.holds, &heldStreams{id: e.lastHold, streams: slices.Clone(list)})
+	return e.lastHold
+}
+
+func (e *end) findHold(id reconfig.Hold) int {
+	at := slices.IndexFunc(e.holds, func(h *heldStreams) bool { return h.id == id })
+	must.That(e.w.t, at >= 0, "hold %d is not there", id)
+	return at
+}
+
+func (e *end) HoldMore(id reconfig.Hold, list []wire.StreamID) bool {
+	at := e.findHold(id)
+	h := e.holds[at]
+	if at < len(e.holds)-1 || h.streams == nil {
+		return false
+	}
+	h.streams = append(h.streams, list...)
+	return true
+}
+
+func (e *end) HasSettled(id reconfig.Hold, acked bool) bool {
+	held := e.holds[e.findHold(id)].streams
+	return !slices.ContainsFunc(e.queue, func(d datum) bool { return concerns(held, d.stream) }) &&
 		!(acked && len(e.unacked) > 0)
 }
 
-func (e *end) ReleaseOut() {
-	must.That(e.w.t, e.isHeld, "streams are released that are not held")
-	e.queue = append(e.queue, e.waiting...)
-	e.isHeld, e.held, e.waiting = false, nil, nil
+func (e *end) ReleaseOut(id reconfig.Hold) {
+	at := e.findHold(id)
+	h := e.holds[at]
+	e.holds = slices.Delete(e.holds, at, at+1)
+	for _, d := range h.waiting {
+		e.put(d, at)
+	}
+}
+
+// put gives a message to the last of so many holds that concerns it, or to the queue.
+func (e *end) put(d datum, holds int) {
+	for i := holds - 1; i >= 0; i-- {
+		if h := e.holds[i]; concerns(h.streams, d.stream) {
+			h.waiting = append(h.waiting, d)
+			return
+		}
+	}
+	e.queue = append(e.queue, d)
+}
+
+func (e *end) numHeld() (n int) {
+	for _, h := range e.holds {
+		n += len(h.waiting)
+	}
+	return n
 }
 
 func (e *end) ResetOut(list []wire.StreamID, last wire.TSN) {
-	must.That(e.w.t, e.isHeld, "streams are reset that are not held")
+	must.That(e.w.t, len(e.holds) > 0, "streams are reset that are not held")
 	e.takeAck(last)
 	for s := range e.nextSSN {
 		if concerns(list, s) {
@@ -214,7 +262,7 @@ func (e *end) AddOut(n int) { e.out += n }
 func (e *end) AddIn(n int)  { e.in += n }
 
 func (e *end) RestartTSNs(next, expected wire.TSN) {
-	must.That(e.w.t, len(e.unacked) == 0 && e.isHeld, "TSNs are reset with DATA on its way")
+	must.That(e.w.t, len(e.unacked) == 0 && len(e.holds) > 0, "TSNs are reset with DATA on its way")
 	if e.isFrozen {
 		e.thaw(expected, true)
 	} else {
@@ -227,8 +275,10 @@ func (e *end) RestartTSNs(next, expected wire.TSN) {
 	}
 }
 
+func (e *end) Violate(err error) { e.w.t.Fatalf("seed %d, end %d: %v", e.w.seed, e.me, err) }
+
 func (e *end) Report(v reconfig.Event) {
-	if r := new(reconfig.ResultError); v.Err != nil {
+	if r := new(reconfig.ResultError); v.Err != nil && v.Err != reconfig.ErrTooSoon {
 		check.That(e.w.t, errors.As(v.Err, &r) && r.Result == wire.ReconfigAlreadyInProgress, "%+v", v)
 	}
 	if v.ByPeer {
@@ -236,17 +286,56 @@ func (e *end) Report(v reconfig.Event) {
 	} else {
 		e.ended++
 	}
+	if v.Err == nil && !v.Incoming {
+		e.checkTurn(v)
+	}
+}
+
+// asked is a request of StartInTurn, with the number of messages that were given before it.
+type asked struct {
+	id     reconfig.RequestID
+	stream wire.StreamID
+	given  int
+}
+
+// checkTurn checks that a reset which was asked for comes right behind what was given before it.
+func (e *end) checkTurn(v reconfig.Event) {
+	for _, a := range e.turns {
+		if a.id == v.Request {
+			must.That(e.w.t, len(e.sent[a.stream]) == a.given,
+				"seed %d, end %d: stream %d is reset behind %d messages, and it was asked for behind %d", e.w.seed, e.me,
+				a.stream, len(e.sent[a.stream]), a.given)
+			e.inTurn++
+		}
+	}
+}
+
+// ask asks for something that waits for its turn.
+func (e *end) ask(r reconfig.Request) bool {
+	id, err := e.m.StartInTurn(e.w.now, r, 6)
+	if err != nil {
+		return false
+	}
+	if !r.ResetOut && !r.ResetTSNs {
+		return true
+	}
+	list := r.Streams
+	if len(list) == 0 {
+		for s := range e.out {
+			list = append(list, wire.StreamID(s))
+		}
+	}
+	for _, s := range list {
+		e.turns = append(e.turns, asked{id: id, stream: s, given: e.given[s]})
+	}
+	return true
 }
 
 // give gives a message to send.
 func (e *end) give(s wire.StreamID) {
 	e.w.nextID++
-	d := datum{stream: s, id: e.w.nextID}
-	if e.isHeld && concerns(e.held, s) {
-		e.waiting = append(e.waiting, d)
-		return
-	}
-	e.queue = append(e.queue, d)
+	e.given[s]++
+	e.put(datum{stream: s, id: e.w.nextID}, len(e.holds))
 }
 
 // send sends what the window allows, and what Machine has.
@@ -391,7 +480,7 @@ func (w *world) request(e *end) reconfig.Request {
 // isQuiet says whether nothing is under way.
 func (w *world) isQuiet() bool {
 	return len(w.flying) == 0 && !slices.ContainsFunc(w.ends[:], func(e *end) bool {
-		return len(e.queue)+len(e.unacked)+len(e.waiting) > 0 || e.isHeld || !e.m.IsIdle()
+		return len(e.queue)+len(e.unacked)+len(e.holds) > 0 || !e.m.IsIdle()
 	})
 }
 
@@ -400,7 +489,7 @@ func (w *world) state() (s string) {
 	s = fmt.Sprintf("%d are flying", len(w.flying))
 	for _, e := range w.ends {
 		s += fmt.Sprintf("; end %d: %d to be sent, %d held, %d outstanding from %v to %d, %d have come, %d ahead, idle %v",
-			e.me, len(e.queue), len(e.waiting), len(e.unacked), e.unacked, e.nextTSN, e.cum, len(e.ahead), e.m.IsIdle())
+			e.me, len(e.queue), e.numHeld(), len(e.unacked), e.unacked, e.nextTSN, e.cum, len(e.ahead), e.m.IsIdle())
 	}
 	return s
 }
@@ -412,7 +501,7 @@ func TestWorldsByChance(t *testing.T) {
 	if testing.Short() {
 		worlds = 20
 	}
-	ended, peers := 0, 0
+	ended, peers, inTurn := 0, 0, 0
 	for seed := range worlds {
 		w := newWorld(t, uint64(seed))
 		w.loss = w.rand.IntN(30)
@@ -423,7 +512,10 @@ func TestWorldsByChance(t *testing.T) {
 				if w.rand.IntN(10) == 0 {
 					e.give(wire.StreamID(w.rand.IntN(e.out)))
 				}
-				if w.rand.IntN(40+10*busy) == 0 && e.m.Start(w.now, w.request(e)) == nil {
+				if w.rand.IntN(40+10*busy) > 0 {
+					continue
+				}
+				if r := w.request(e); seed%2 == 0 && e.m.Start(w.now, r) == nil || seed%2 == 1 && e.ask(r) {
 					started++
 				}
 			}
@@ -442,9 +534,10 @@ func TestWorldsByChance(t *testing.T) {
 				must.That(t, got == want, "seed %d: end %d has sent in stream %d\n%s, and end %d got\n%s", seed, i, s, want,
 					1-i, got)
 			}
-			ended, peers = ended+e.ended, peers+e.peers
+			ended, peers, inTurn = ended+e.ended, peers+e.peers, inTurn+e.inTurn
 		}
 	}
-	t.Logf("%d own requests have ended, %d of the peer were performed", ended, peers)
-	check.That(t, ended > 5*worlds && peers > 3*worlds, "%d own requests have ended, %d of the peer", ended, peers)
+	t.Logf("%d own requests have ended, %d of the peer were performed, %d streams in turn", ended, peers, inTurn)
+	check.That(t, ended > 5*worlds && peers > 3*worlds && inTurn > 5*worlds,
+		"%d own requests have ended, %d of the peer, %d streams in turn", ended, peers, inTurn)
 }

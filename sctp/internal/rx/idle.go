@@ -21,6 +21,7 @@ type IdleState struct {
 	// What the AckPolicy knows.
 	answeredInRow            uint8
 	firstAcked, delayExpired bool
+	goesOn                   bool // the next TSN may go on with a message, see lastTSNIndex.restTSN
 }
 
 // CanIdle says whether a Receiver made from IdleState would go on as this one. All that has come is
@@ -42,7 +43,8 @@ func (r *Receiver) IdleState() IdleState {
 		sackDelay: int32(r.ackPolicy.sackDelay), delayLimit: int32(min(r.ackPolicy.delayLimit, MaxSackDelay)),
 		advertisedWindow: uint32(r.advertisedWindow), cumTSN: r.tracker.Cum(), lossBackoff: r.ackPolicy.lossBackoff,
 		answeredInRow: r.ackPolicy.answeredInRow, firstAcked: r.ackPolicy.firstAcked,
-		delayExpired: r.ackPolicy.delayExpired}
+		delayExpired: r.ackPolicy.delayExpired,
+		goesOn:       r.reassembly.byLastTSN.restTSN == r.tracker.Cum()+1}
 }
 
 // Config returns the Config of a Receiver that is to go on from r by RestoreFrom.
@@ -58,6 +60,9 @@ func (r *Receiver) RestoreFrom(from *IdleState) {
 	r.ackPolicy.lossBackoff, r.ackPolicy.answeredInRow, r.ackPolicy.firstAcked,
 		r.ackPolicy.delayExpired = from.lossBackoff, from.answeredInRow, from.firstAcked, from.delayExpired
 	r.ackPolicy.delayLimit = time.Duration(from.delayLimit)
+	if from.goesOn {
+		r.reassembly.byLastTSN.restTSN = from.cumTSN + 1
+	}
 	r.fitBuffer()
 }
 

@@ -262,6 +262,31 @@ func TestRestartInTheMiddleOfAMessage(t *testing.T) {
 	}
 }
 
+// A Receiver that rests after a reset of TSNs still takes the rest of a message, and nothing later.
+func TestRestOfAMessageBehindAResumption(t *testing.T) {
+	cfg := Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 16}
+	resume := func(r *Receiver) *Receiver {
+		t.Helper()
+		r.AppendSack(nil, 100)
+		must.That(t, r.CanIdle(), "it does not rest")
+		rest := r.IdleState()
+		next := NewReceiver(rest.Config(cfg))
+		next.RestoreFrom(&rest)
+		return next
+	}
+	r := NewReceiver(cfg)
+	must.OK(t, r.RestartTSN(901))
+	r = resume(r)
+	mustPacket(t, r, 0, onStream(1, 901, 0, 0, "m"))
+	r = resume(r)
+	mustPacket(t, r, 0, onStream(1, 902, 0, wire.FlagE, "m"), onStream(1, 903, 1, be, "b"))
+	check.Equal(t, "messages", mustDrain(t, r), "b|")
+	r = resume(r)
+	_, err := feedPacket(r, 0, onStream(1, 904, 2, wire.FlagE, "x"))
+	var v *ViolationError
+	check.That(t, errors.As(err, &v), "a fragment comes behind a message, and it is no violation")
+}
+
 // Only the rest of one message may come so, and only at the first of the new TSNs.
 func TestFragmentsWithoutAMessageBehindARestart(t *testing.T) {
 	for name, list := range map[string][]wire.Data{

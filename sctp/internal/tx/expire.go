@@ -56,7 +56,7 @@ func (q *sendQueue) dropWhere(isDropped func(*Message) bool) (list []FailedMessa
 	if q.streams != nil {
 		q.waitingOctets -= q.removeFromStreams(drop)
 	}
-	if h := q.heldMessages(); h != nil {
+	for _, h := range q.holds() {
 		q.waitingOctets -= h.waiting.removeWhere(drop)
 	}
 	return list

@@ -8,10 +8,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+// Hold is what Sender.Hold has begun. None is 0.
+type Hold uint32
+
 // heldMessages are those that were given to Enqueue after their streams were to be reset (RFC 6525
 // section 5.1.2, A1). They wait until it is known whether the peer has done so, and then go to the
-// end of the queue.
+// end of the queue, or to an older hold that concerns them too.
 type heldMessages struct {
+	id      Hold
 	all     bool            // of all streams
 	streams []wire.StreamID // in order
 	waiting messageQueue
@@ -30,85 +34,122 @@ func (h *heldMessages) concerns(id wire.StreamID) bool {
 
 // Hold has messages wait that are given to Enqueue from now on for some streams, or for all if the
 // list is nil. Nothing is pulled from the Source then. It ends with Release.
-func (s *Sender) Hold(streams []wire.StreamID) {
+func (s *Sender) Hold(streams []wire.StreamID) Hold {
 	list := slices.Clone(streams)
 	slices.Sort(list)
-	s.perStream().onHold = &heldMessages{all: streams == nil, streams: list}
+	y := s.perStream()
+	y.lastHold++
+	y.onHold = append(y.onHold, &heldMessages{id: y.lastHold, all: streams == nil, streams: list})
+	return y.lastHold
 }
 
-// hold keeps a message of n octets that is counted already, if those of its stream are held.
-func (q *sendQueue) hold(m *Message, n int) bool {
-	y := q.streams
-	if y.onHold == nil || !y.onHold.concerns(m.Stream) {
+// HoldMore adds streams to a Hold, if it is the last one and not of all streams. It says whether it
+// has: messages that a later one has are older than this.
+func (s *Sender) HoldMore(id Hold, streams []wire.StreamID) bool {
+	at := s.queue.findHold(id)
+	if at < 0 || at < len(s.queue.streams.onHold)-1 || s.queue.streams.onHold[at].all {
 		return false
 	}
-	if y.amounts != nil {
-		y.amounts.add(m.Stream, n)
-	}
-	y.onHold.waiting.push(m)
-	y.arrivals++
-	y.onHold.waiting.at(y.onHold.waiting.length - 1).arrival = y.arrivals
-	q.waitingOctets += n
+	h := s.queue.streams.onHold[at]
+	h.streams = append(h.streams, streams...)
+	slices.Sort(h.streams)
 	return true
 }
 
-// Release ends Hold: what has waited goes to the end of the queue.
-func (s *Sender) Release() {
+// hold keeps a message of n octets that is counted already, if those of its stream are held. The
+// last Hold that concerns it has it.
+func (q *sendQueue) hold(m *Message, n int) bool {
+	y := q.streams
+	for i := len(y.onHold) - 1; i >= 0; i-- {
+		h := y.onHold[i]
+		if !h.concerns(m.Stream) {
+			continue
+		}
+		if y.amounts != nil {
+			y.amounts.add(m.Stream, n)
+		}
+		h.waiting.push(m)
+		y.arrivals++
+		h.waiting.at(h.waiting.length - 1).arrival = y.arrivals
+		q.waitingOctets += n
+		return true
+	}
+	return false
+}
+
+// Release ends a Hold. What has waited goes to the last of the older ones that concerns it, or to
+// the end of the queue.
+func (s *Sender) Release(id Hold) {
 	q := &s.queue
-	h := q.heldMessages()
-	if h == nil {
+	at := q.findHold(id)
+	if at < 0 {
 		return
 	}
-	q.streams.onHold = nil
+	y := q.streams
+	h, later := y.onHold[at], y.onHold[at+1:]
+	y.onHold = y.onHold[:at:at] // what this one has is older than later ones
 	for h.waiting.length > 0 {
 		var m Message
 		h.waiting.pop(&m)
 		n := m.Len()
 		q.waitingOctets -= n
 		q.bufferedOctets -= n // add counts them again
-		if q.streams.amounts != nil {
-			q.streams.amounts.add(m.Stream, -n)
+		if y.amounts != nil {
+			y.amounts.add(m.Stream, -n)
 		}
 		q.add(&m)
 		s.burst.enqueuedSinceSack = true
 	}
+	if y.onHold = append(y.onHold, later...); len(y.onHold) == 0 {
+		y.onHold = nil
+	}
 }
 
-// heldMessages returns those that wait for Release, nil without Hold.
-func (q *sendQueue) heldMessages() *heldMessages {
+// findHold returns where a Hold is in the list, or -1.
+func (q *sendQueue) findHold(id Hold) int {
+	if q.streams == nil {
+		return -1
+	}
+	return slices.IndexFunc(q.streams.onHold, func(h *heldMessages) bool { return h.id == id })
+}
+
+// holds returns those that are under way, the oldest first.
+func (q *sendQueue) holds() []*heldMessages {
 	if q.streams == nil {
 		return nil
 	}
 	return q.streams.onHold
 }
 
-// numHeld is how many there are.
-func (q *sendQueue) numHeld() int {
-	if h := q.heldMessages(); h != nil {
-		return h.waiting.length
+// numHeld is how many messages wait for Release.
+func (q *sendQueue) numHeld() (n int) {
+	for _, h := range q.holds() {
+		n += h.waiting.length
 	}
-	return 0
+	return n
 }
 
 // holdsAll says whether no stream is to send.
 func (q *sendQueue) holdsAll() bool {
-	h := q.heldMessages()
-	return h != nil && h.all
+	return slices.ContainsFunc(q.holds(), func(h *heldMessages) bool { return h.all })
 }
 
 // IsAcked says whether DATA up to a TSN is acknowledged.
 func (s *Sender) IsAcked(t wire.TSN) bool { return t.Less(s.outstanding.firstUnacked) }
 
-// HasSettled says whether all that was given before Hold for its streams has its TSNs. With acked,
-// everything that was sent is acknowledged too, of all streams.
-func (s *Sender) HasSettled(acked bool) bool {
+// HasSettled says whether all that was given before a Hold for its streams has its TSNs, but for
+// what an older Hold has. With acked, everything that was sent is acknowledged too, of all streams.
+func (s *Sender) HasSettled(id Hold, acked bool) bool {
 	q := &s.queue
-	h := q.heldMessages()
+	at := q.findHold(id)
 	switch {
 	case acked && s.outstanding.len() > 0:
 		return false
-	case q.isEmpty() || h == nil:
+	case q.isEmpty() || at < 0:
 		return true
+	}
+	h := q.streams.onHold[at]
+	switch {
 	case h.all || acked || s.SentTSNs() < h.lookAgainAt:
 		return false
 	case q.streams.scheduler != nil:
@@ -208,7 +249,7 @@ func (s *Sender) AreSSNsZero(streams []wire.StreamID) bool {
 func (s *Sender) AddStreams(n int) { s.streams.count += int32(n) }
 
 // RestartTSN goes on with TSN next, and with SSN 0 in all streams (RFC 6525 section 5.2.7, H5).
-// Nothing is outstanding, and nothing waits but what Hold has. What is known of the paths stays.
+// Nothing is outstanding, and nothing waits but what is held. What is known of the paths stays.
 func (s *Sender) RestartTSN(next wire.TSN) {
 	s.ResetSSNs(nil)
 	for _, p := range s.paths {
@@ -241,9 +282,6 @@ func (p *Path) forgetTSNs() {
 
 // memory returns the octets behind it.
 func (h *heldMessages) memory() int {
-	if h == nil {
-		return 0
-	}
 	return int(unsafe.Sizeof(*h)) + cap(h.streams)*int(unsafe.Sizeof(wire.StreamID(0))) +
 		len(h.waiting.ring)*int(unsafe.Sizeof(Message{}))
 }

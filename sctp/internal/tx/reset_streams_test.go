@@ -42,21 +42,21 @@ func TestMessagesOfAResetStreamWait(t *testing.T) {
 			check.Equal(t, "sent", l.sendPackets(), "1/1#0BE")
 			on(1, 900)
 			on(2, 900)
-			l.s.Hold([]wire.StreamID{3, 1})
-			check.That(t, !l.s.HasSettled(false), "settled before message 2 of stream 1 is sent")
+			hold := l.s.Hold([]wire.StreamID{3, 1})
+			check.That(t, !l.s.HasSettled(hold, false), "settled before message 2 of stream 1 is sent")
 			on(1, 50)
 			on(2, 900)
 			l.enqueue(50, Message{Stream: 3, Unordered: true})
 			check.Equal(t, "sent", l.sendPackets(), "2/1#1BE | 3/2#0BE | 4/2#1BE")
-			check.That(t, l.s.HasSettled(false) && !l.s.HasSettled(true), "settled: %v, acknowledged: %v",
-				l.s.HasSettled(false), l.s.HasSettled(true))
+			check.That(t, l.s.HasSettled(hold, false) && !l.s.HasSettled(hold, true), "settled: %v, acknowledged: %v",
+				l.s.HasSettled(hold, false), l.s.HasSettled(hold, true))
 			l.sack(4)
-			check.That(t, l.s.HasSettled(true), "settled and acknowledged, and it says no")
+			check.That(t, l.s.HasSettled(hold, true), "settled and acknowledged, and it says no")
 			check.Equal(t, "sent while it is held", l.sendPackets(), "")
 			check.That(t, !l.s.Idle(l.now) && !l.s.CanIdle(), "nothing waits, it says")
 			check.Equal(t, "octets to be sent", l.s.Queued(), 100)
 			l.s.ResetSSNs([]wire.StreamID{1, 3})
-			l.s.Release()
+			l.s.Release(hold)
 			check.Equal(t, "sent", l.sendPackets(), "5/1#0BE 6/3#0UBE")
 			on(2, 900)
 			check.Equal(t, "sent", l.sendPackets(), "7/2#2BE") // which was not reset
@@ -67,16 +67,57 @@ func TestMessagesOfAResetStreamWait(t *testing.T) {
 	}
 }
 
+// Several resets wait, one behind the other. A message waits for all of those that it was given
+// behind.
+func TestMessagesWaitForEachReset(t *testing.T) {
+	for name, newResetLab := range resetLabs {
+		t.Run(name, func(t *testing.T) {
+			l := newResetLab(t)
+			on := func(s wire.StreamID) { l.enqueue(50, Message{Stream: s}) }
+			on(1)
+			first := l.s.Hold([]wire.StreamID{1})
+			on(1)
+			second := l.s.Hold([]wire.StreamID{2})
+			on(2)
+			check.That(t, l.s.HoldMore(second, []wire.StreamID{1}), "the last one takes no more")
+			check.That(t, !l.s.HoldMore(first, []wire.StreamID{9}), "one takes more that has another behind it")
+			on(1)
+			on(3)
+			third := l.s.Hold(nil)
+			check.That(t, !l.s.HoldMore(third, []wire.StreamID{9}), "one of all streams takes more")
+			on(1)
+			on(3)
+			check.Equal(t, "octets to be sent", l.s.Queued(), 7*50)
+			check.Equal(t, "sent", l.sendPackets(), "1/1#0BE 2/3#0BE")
+			check.That(t, l.s.HasSettled(first, false) && l.s.HasSettled(third, false), "it has not settled")
+			l.sack(2)
+			l.check()
+			l.s.Release(third) // what it has waits for the older ones
+			check.Equal(t, "sent", l.sendPackets(), "3/3#1BE")
+			l.s.ResetSSNs([]wire.StreamID{1})
+			l.s.Release(first)
+			check.Equal(t, "sent", l.sendPackets(), "4/1#0BE")
+			check.That(t, l.s.HasSettled(second, false), "it has not settled")
+			l.s.ResetSSNs([]wire.StreamID{1, 2})
+			l.s.Release(second)
+			check.Equal(t, "sent", l.sendPackets(), "5/2#0BE 6/1#0BE 7/1#1BE")
+			l.sack(7)
+			l.check()
+			check.That(t, l.s.CanIdle() && l.s.Queued() == 0, "something waits")
+		})
+	}
+}
+
 // A denied reset leaves the numbers as they were.
 func TestMessagesGoOnAfterADeniedReset(t *testing.T) {
 	l := newExtensionsLab(t, false, false)
 	l.enqueue(50, Message{Stream: 1})
-	l.s.Hold(nil)
+	hold := l.s.Hold(nil)
 	l.enqueue(50, Message{Stream: 1})
 	check.Equal(t, "sent", l.sendPackets(), "1/1#0BE")
-	l.s.Release()
+	l.s.Release(hold)
 	check.Equal(t, "sent", l.sendPackets(), "2/1#1BE")
-	l.s.Release() // and nothing
+	l.s.Release(hold) // and nothing
 }
 
 // A message that is being cut belongs to the time before the reset.
@@ -87,8 +128,8 @@ func TestResetWaitsForTheRestOfAMessage(t *testing.T) {
 			l.enqueue(8*full, Message{Stream: 1})
 			first := l.sendPackets()
 			check.That(t, first != "", "nothing is sent")
-			l.s.Hold([]wire.StreamID{1})
-			for sent := wire.TSN(4); !l.s.HasSettled(false); sent += 2 {
+			hold := l.s.Hold([]wire.StreamID{1})
+			for sent := wire.TSN(4); !l.s.HasSettled(hold, false); sent += 2 {
 				must.That(t, sent < 20, "it never settles")
 				l.sack(sent)
 				l.sendPackets()
@@ -109,11 +150,11 @@ func TestSettlingTakesLittleWork(t *testing.T) {
 	for range n {
 		l.enqueue(50, Message{Stream: 2})
 	}
-	l.s.Hold([]wire.StreamID{1})
+	hold := l.s.Hold([]wire.StreamID{1})
 	before, looks, settledAt := l.s.Steps(), 0, wire.TSN(0)
 	for cum := wire.TSN(0); l.s.Outstanding() > 0 || l.s.Queued() > 0; looks++ {
 		l.sendPackets()
-		if l.s.HasSettled(false) && settledAt == 0 {
+		if l.s.HasSettled(hold, false) && settledAt == 0 {
 			settledAt = l.s.NextTSN()
 		}
 		cum = l.s.NextTSN() - 1
@@ -134,13 +175,13 @@ func TestResetOfAllStreams(t *testing.T) {
 	check.That(t, !l.s.AreSSNsZero(nil) && !l.s.AreSSNsZero([]wire.StreamID{3, 9}) && l.s.AreSSNsZero([]wire.StreamID{3}),
 		"SSNs are zero: %v, of 3 and 9: %v, of 3: %v", l.s.AreSSNsZero(nil), l.s.AreSSNsZero([]wire.StreamID{3, 9}),
 		l.s.AreSSNsZero([]wire.StreamID{3}))
-	l.s.Hold(nil)
+	hold := l.s.Hold(nil)
 	for _, s := range []wire.StreamID{9, 1, 0} {
 		l.enqueue(50, Message{Stream: s})
 	}
 	l.s.ResetSSNs(nil)
 	check.That(t, l.s.AreSSNsZero(nil), "SSNs are not zero after a reset")
-	l.s.Release()
+	l.s.Release(hold)
 	check.Equal(t, "sent", l.sendPackets(), "4/9#0BE 5/1#0BE 6/0#0BE")
 }
 
@@ -171,7 +212,7 @@ func TestResetOfMIDs(t *testing.T) {
 func TestHeldMessagesAreMessages(t *testing.T) {
 	l := newExtensionsLab(t, false, false)
 	l.s.SetLowMark(1, 0)
-	l.s.Hold([]wire.StreamID{1})
+	hold := l.s.Hold([]wire.StreamID{1})
 	body := []byte("body")
 	must.OK(t, l.s.Enqueue(&Message{Stream: 1, Body: [2][]byte{body}, Token: 70, Expires: l.now + 5*ms}))
 	must.OK(t, l.s.Enqueue(&Message{Stream: 1, Body: [2][]byte{body}, Token: 71}))
@@ -185,7 +226,7 @@ func TestHeldMessagesAreMessages(t *testing.T) {
 	check.That(t, !l.s.Detach(1, nil), "there is more to detach")
 	held := l.s.Held()
 	body[0] = 'B'
-	l.s.Release()
+	l.s.Release(hold)
 	check.That(t, l.s.Held() < held, "%d octets are held before Release, %d behind it", held, l.s.Held())
 	l.b.Reset()
 	l.transmit()
@@ -216,9 +257,9 @@ func TestRestartOfTSNsKeepsExtensions(t *testing.T) {
 	l.enqueue(50, Message{Stream: 1})
 	check.Equal(t, "sent", l.sendPackets(), "1/1#0.0BE")
 	l.sack(1)
-	l.s.Hold(nil)
+	hold := l.s.Hold(nil)
 	l.s.RestartTSN(1 << 31)
-	l.s.Release()
+	l.s.Release(hold)
 	l.enqueue(50, Message{Stream: 1, Policy: AbandonResent})
 	check.Equal(t, "sent", l.sendPackets(), "2147483648/1#0.0BE")
 	l.check()
@@ -244,8 +285,8 @@ func TestRestartOfTSNs(t *testing.T) {
 			l.now += 100 * ms
 			l.sack(3)
 			cwnd, srtt := l.pathAt(0).cc.Window(), l.pathAt(0).rttEst.srtt
-			l.s.Hold(nil)
-			check.That(t, l.s.HasSettled(true), "all is acknowledged, and it says no")
+			hold := l.s.Hold(nil)
+			check.That(t, l.s.HasSettled(hold, true), "all is acknowledged, and it says no")
 			l.enqueue(900, Message{Stream: 1})
 			steps, next := l.s.Steps(), wire.TSN(4+1<<31)
 			l.s.RestartTSN(next)
@@ -254,7 +295,7 @@ func TestRestartOfTSNs(t *testing.T) {
 			check.Equal(t, "cumulative TSN", l.s.CumTSN(), next-1)
 			check.That(t, l.s.Steps() >= steps, "steps are counted anew")
 			check.Equal(t, "sent while it is held", l.sendPackets(), "")
-			l.s.Release()
+			l.s.Release(hold)
 			for range 5 {
 				l.enqueue(900, Message{Stream: 1})
 			}

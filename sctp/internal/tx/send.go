@@ -16,7 +16,7 @@ func (s *Sender) HasNothingPending() bool {
 // isDrained is HasNothingPending without the needs of congestion control.
 func (s *Sender) isDrained() bool {
 	return s.outstanding.len() == 0 && s.queue.isEmpty() && !s.HasMoreWork() && !s.tailProbe.pending &&
-		s.queue.heldMessages() == nil &&
+		len(s.queue.holds()) == 0 &&
 		s.burst.paceAt == rawio.Never && s.burst.coalesceEndAt == rawio.Never && s.window.probeAt == rawio.Never &&
 		(s.upper.source == nil || s.upper.source.Idle())
 }

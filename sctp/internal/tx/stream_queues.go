@@ -36,7 +36,9 @@ type streamQueues struct {
 	numbers sparse.Table[messageNumbers] // with I-DATA
 	amounts *streamAmounts               // what each has buffered; nil until somebody asks
 	own     messageQueue                 // the association's own, which go first
-	onHold  *heldMessages                // those of streams that are being reset; usually nil
+
+	onHold   []*heldMessages // those of streams that are being reset, the oldest Hold first; usually nil
+	lastHold Hold
 }
 
 // streamQueue is the messages of a stream that wait.
@@ -294,8 +296,10 @@ func (y *streamQueues) held() int {
 	if y == nil {
 		return 0
 	}
-	n := int(unsafe.Sizeof(*y)) + cap(y.queues)*int(unsafe.Sizeof(y.queues[0])) + y.numbers.Held() + y.amounts.held() +
-		y.onHold.memory()
+	n := int(unsafe.Sizeof(*y)) + cap(y.queues)*int(unsafe.Sizeof(y.queues[0])) + y.numbers.Held() + y.amounts.held()
+	for _, h := range y.onHold {
+		n += int(unsafe.Sizeof(h)) + h.memory()
+	}
 	for _, z := range y.queues {
 		n += int(unsafe.Sizeof(*z)) + len(z.waiting.ring)*int(unsafe.Sizeof(Message{}))
 	}
@@ -355,9 +359,11 @@ func (q *sendQueue) allUnheld(yield func(*Message) bool) {
 
 // allHeld visits those that wait for Release.
 func (q *sendQueue) allHeld(yield func(*Message) bool) {
-	for i := range q.numHeld() {
-		if !yield(q.streams.onHold.waiting.at(i)) {
-			return
+	for _, h := range q.holds() {
+		for i := range h.waiting.length {
+			if !yield(h.waiting.at(i)) {
+				return
+			}
 		}
 	}
 }

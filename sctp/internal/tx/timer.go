@@ -172,7 +172,9 @@ func (s *Sender) Stop() {
 		p.timers.stop()
 	}
 	s.SetScheduler(nil) // what is left fails in the order in which it came
-	s.Release()
+	for len(s.queue.holds()) > 0 {
+		s.Release(s.queue.holds()[0].id)
+	}
 	if s.partial() != nil {
 		s.partial().forward.due, s.partial().forward.againAt = false, rawio.Never
 	}
