@@ -75,14 +75,14 @@ func open(ctx context.Context, s *settings, begin func(*Association, context.Con
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	a := &Association{name: s.Name, log: s.LoggerFactory.NewLogger("sctp"), carrier: &recordedConn{Conn: s.NetConn},
+	a := &Association{name: s.Name, log: s.LoggerFactory.NewLogger(logScope), carrier: &recordedConn{Conn: s.NetConn},
 		blocksWrites: s.BlockWrite, streams: make(map[uint16]*Stream), ended: make(chan struct{})}
 	a.maxMessageSize.Store(s.MaxMessageSize)
 	var err error
 	if a.link, err = netconn.New(a.carrier, linkConfig(s)); err != nil {
 		return nil, err
 	}
-	if a.transport, err = stack.NewTransport(a.link, transportConfig(a.log, a.name)); err != nil {
+	if a.transport, err = stack.NewTransport(a.link, transportConfig(s, a.log)); err != nil {
 		return nil, err
 	}
 	if err := begin(a, ctx, stackConfig(s)); err != nil {

@@ -126,6 +126,8 @@ func (l *lines) add(level, format string, args []any) {
 	l.all = append(l.all, level+" "+fmt.Sprintf(format, args...))
 }
 
+func (l *lines) NewLogger(string) logging.LeveledLogger { return l }
+
 func (l *lines) Warnf(format string, args ...any)  { l.add("warn", format, args) }
 func (l *lines) Infof(format string, args ...any)  { l.add("info", format, args) }
 func (l *lines) Debugf(format string, args ...any) { l.add("debug", format, args) }
@@ -133,7 +135,7 @@ func (l *lines) Debugf(format string, args ...any) { l.add("debug", format, args
 // The stack's lines are one level lower, with the association's name and what they are about.
 func TestLinesOfTheStack(t *testing.T) {
 	to := new(lines)
-	log := transportConfig(to, "n").Logger
+	log := transportConfig(&settings{Config: Config{Name: "n", LoggerFactory: to}}, to).Logger
 	log.Error("a", "k", 1)
 	log.With("of", "x").WithGroup("g").Warn("b", "k", 2, "m", 3)
 	log.With("p", 1).With("q", 2).Info("c")
@@ -142,9 +144,27 @@ func TestLinesOfTheStack(t *testing.T) {
 	equal(t, "lines", strings.Join(to.all, "\n"), "warn [n] a k=1\ninfo [n] b of=x k=2 m=3\ndebug [n] c p=1 q=2\ndebug [n] d\ndebug [n] e")
 }
 
+// The stack has no logger where a factory of pion/logging writes none of its lines.
+func TestLoggersThatWriteNothing(t *testing.T) {
+	ofSCTP := func(l logging.LogLevel) map[string]logging.LogLevel { return map[string]logging.LogLevel{"sctp": l} }
+	for name, row := range map[string]struct {
+		f    logging.LoggerFactory
+		want bool
+	}{
+		"errors":            {&logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelError}, true},
+		"warnings":          {&logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelWarn}, false},
+		"errors of sctp":    {&logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelTrace, ScopeLevels: ofSCTP(logging.LogLevelError)}, true},
+		"debugging of sctp": {&logging.DefaultLoggerFactory{ScopeLevels: ofSCTP(logging.LogLevelDebug)}, false},
+		"a program's own":   {new(lines), false},
+	} {
+		equal(t, name, writesNothing(row.f), row.want)
+		equal(t, name, transportConfig(&settings{Config: Config{LoggerFactory: row.f}}, new(lines)).Logger == nil, row.want)
+	}
+}
+
 // All associations have one budget of memory, of which each peer has a share.
 func TestAssociationsShareABudget(t *testing.T) {
-	one, other := transportConfig(new(lines), "n"), transportConfig(new(lines), "m")
+	one, other := transportConfig(new(settings), new(lines)), transportConfig(new(settings), new(lines))
 	if one.MemoryBudget == nil || one.MemoryBudget != other.MemoryBudget {
 		t.Errorf("budgets %p and %p", one.MemoryBudget, other.MemoryBudget)
 	}

@@ -8,6 +8,22 @@ import (
 	"github.com/pion/logging"
 )
 
+const logScope = "sctp"
+
+// writesNothing reports whether the loggers of a factory write none of the stack's lines: by default
+// they write errors of the program's only.
+func writesNothing(f logging.LoggerFactory) bool {
+	d, ok := f.(*logging.DefaultLoggerFactory)
+	if !ok {
+		return false
+	}
+	level, ok := d.ScopeLevels[logScope]
+	if !ok {
+		level = d.DefaultLogLevel
+	}
+	return level < logging.LogLevelWarn
+}
+
 // logHandler writes the stack's lines to a logger of pion/logging.
 type logHandler struct {
 	log    logging.LeveledLogger

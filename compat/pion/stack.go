@@ -96,10 +96,12 @@ func stackConfig(s *settings) *stack.Config {
 // memoryBudget is what the peers of all associations may make the process hold.
 var memoryBudget = sync.OnceValue(func() *stack.MemoryBudget { return stack.NewMemoryBudget(0) })
 
-// transportConfig has the stack log where the association does.
-func transportConfig(log logging.LeveledLogger, name string) *stack.TransportConfig {
-	return &stack.TransportConfig{Logger: slog.New(&logHandler{log: log, prefix: "[" + name + "] "}),
-		MemoryBudget: memoryBudget()}
+func transportConfig(s *settings, log logging.LeveledLogger) *stack.TransportConfig {
+	cfg := &stack.TransportConfig{MemoryBudget: memoryBudget()}
+	if !writesNothing(s.LoggerFactory) {
+		cfg.Logger = slog.New(&logHandler{log: log, prefix: "[" + s.Name + "] "})
+	}
+	return cfg
 }
 
 // endOf is why an association has ended, as the original says it.
