@@ -55,7 +55,7 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	if cfg != nil {
 		d.cfg = *cfg
 	}
-	if err := d.cfg.checkTLS(); err != nil {
+	if err := d.cfg.checkTLS(link != nil); err != nil {
 		return nil, err
 	}
 	d.limits = d.cfg.Limits

@@ -1,12 +1,19 @@
 package rdma
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -62,4 +69,110 @@ func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 			})
 		}
 	}
+}
+
+// memStore is a sctp.RestartStore of this process, which tells of each record.
+type memStore struct {
+	mu      sync.Mutex
+	records map[string]string
+	put     chan struct{}
+}
+
+func newMemStore(records map[string]string) *memStore {
+	return &memStore{records: records, put: make(chan struct{}, 16)}
+}
+
+func (s *memStore) Put(name string, record []byte) error {
+	s.mu.Lock()
+	s.records[name] = string(record)
+	s.mu.Unlock()
+	s.put <- struct{}{}
+	return nil
+}
+
+func (s *memStore) Take(name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	record, ok := s.records[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	delete(s.records, name)
+	return []byte(record), nil
+}
+
+// crash returns the store as a crash leaves it.
+func (s *memStore) crash() *memStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return newMemStore(maps.Clone(s.records))
+}
+
+// A program whose QPs are encrypted crashes and connects again: its peer's association goes on, with
+// new sessions, and those of before end. Without its keys it is not let in.
+func TestEncryptedRestart(t *testing.T) {
+	for _, hasKeys := range []bool{true, false} {
+		t.Run(fmt.Sprintf("keys: %v", hasKeys), func(t *testing.T) {
+			ca := certs.New(t)
+			link := &mempair.RestartLink{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
+			var own [2]rawio.Link
+			for i := range own {
+				la, lb := mempair.New(t, mem.Options{MTU: 1500})
+				own[i], link.Link, link.Lives[i] = la, lb, lb
+			}
+			go link.Run()
+			open := func(i int, store *memStore) *Device {
+				d := must.Get(NewDevice(own[i], &Config{TLS: ca.Dialer(t, "client.test"),
+					SCTP: sctp.Config{LocalPort: 5555, RestartStore: store}}))(t)
+				t.Cleanup(func() { d.Close() })
+				return d
+			}
+			ours, theirs := newMemStore(map[string]string{}), newMemStore(map[string]string{})
+			b := must.Get(NewDevice(link, &Config{TLS: ca.Listener(t), SCTP: sctp.Config{RestartStore: theirs}}))(t)
+			t.Cleanup(func() { b.Close() })
+			x := &lab{t: t, a: open(0, ours), b: b, l: must.Get(b.Listen(DefaultPort))(t),
+				addr: netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), DefaultPort)}
+			_, old := x.join(nil)
+			peer := old.qp.peer.Load()
+			<-ours.put
+			<-theirs.put
+
+			link.Life.Store(mempair.Dead)
+			kept := ours.crash()
+			if !hasKeys {
+				kept = newMemStore(map[string]string{})
+			}
+			link.Life.Store(1)
+			x.a = open(1, kept)
+			if !hasKeys {
+				late, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer stop()
+				_, err := newSide(t, x.a, nil, nil).qp.Connect(late, x.addr, nil)
+				check.Error(t, "Connect", err, context.DeadlineExceeded)
+				check.That(t, old.qp.Err() == nil, "the QP of before has ended: %v", old.qp.Err())
+				return
+			}
+			c, d := x.join(nil)
+			<-old.qp.Done()
+			check.Error(t, "the QP of before", old.qp.Err(), ddpadapt.ErrRestarted)
+			check.That(t, d.qp.peer.Load() == peer, "the peer has another association")
+			for q, name := range map[*QP]string{c.qp: "server.test", d.qp: "client.test"} {
+				check.Equal(t, "peer", q.PeerIdentity().DNSNames[0], name)
+			}
+			exchangeAll(t, c, d)
+			<-kept.put // for the next crash
+		})
+	}
+}
+
+// A RestartStore that would keep nothing is refused.
+func TestRestartStoresThatAreRefused(t *testing.T) {
+	ca := certs.New(t)
+	cfg := &Config{TLS: ca.Listener(t), SCTP: sctp.Config{RestartStore: newMemStore(nil)}}
+	check.Fails(NewDevice(nil, cfg))(t, "over TCP", ErrRestartOverTCP)
+	cfg.TLS = nil
+	link, _ := mempair.New(t, mem.Options{MTU: 1500})
+	_, err := NewDevice(link, cfg)
+	var e *sctp.ConfigError
+	check.That(t, errors.As(err, &e) && e.Field == "RestartStore", "without TLS: %v", err)
 }

@@ -42,7 +42,9 @@ type Config struct {
 	TLS *tls.Config
 
 	// SCTP refines the associations; its adaptation indication, stream numbers and TLS are set here.
-	// Default those of sctp.Config.
+	// Default those of sctp.Config. With SCTP.RestartStore and SCTP.LocalPort a program that has
+	// crashed gets its associations back, at a peer that has a RestartStore too. QPs do not come
+	// back: those of the peer end with ddpadapt.ErrRestarted, and new ones connect at once.
 	SCTP sctp.Config
 
 	// Transport bounds what all associations together may use. Default those of
@@ -71,6 +73,18 @@ type Config struct {
 
 	// Rand is the source of STags. Default crypto/rand.
 	Rand io.Reader
+}
+
+// checkRestartStore refuses a store that would keep nothing.
+func (c *Config) checkRestartStore(hasLink bool) error {
+	switch {
+	case c.SCTP.RestartStore == nil:
+	case !hasLink:
+		return ErrRestartOverTCP
+	case c.TLS == nil:
+		return &sctp.ConfigError{Field: "RestartStore", Range: "nil without TLS"}
+	}
+	return nil
 }
 
 // applySCTPDefaults makes the configuration of the associations one for RDMA over link.

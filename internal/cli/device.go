@@ -28,6 +28,9 @@ func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w DeviceWatcher) (*rdm
 		}
 		return f.newDevice(nil, 0, cfg, w, name)
 	}
+	if err := f.checkRestart(server); err != nil {
+		return nil, err
+	}
 	link, err := f.Open(server)
 	if err != nil {
 		return nil, err
@@ -53,10 +56,15 @@ func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w
 	if addrs, _ := f.localAddrs(); len(addrs) > 1 {
 		c.SCTP.LocalAddrs = addrs
 	}
+	c.SCTP.LocalPort = f.LocalPort // which a listener does not look at
 	if t := f.Trace.Tracer(name); t != nil {
 		c.Transport.Tracer = t
 	}
-	d, err := rdma.NewDevice(link, &c)
+	var d *rdma.Device
+	err := f.Restart.applyTo(&c)
+	if err == nil {
+		d, err = rdma.NewDevice(link, &c)
+	}
 	if err != nil {
 		if link != nil {
 			link.Close()
@@ -83,7 +91,7 @@ func (f *LinkFlags) Devices(cfg *rdma.Config, w DeviceWatcher) (*Devices, error)
 	var err error
 	if f.isTCP() {
 		err = f.checkTCP(false)
-	} else {
+	} else if err = f.checkRestart(false); err == nil {
 		self, err = f.OpenSelf()
 	}
 	if err != nil {

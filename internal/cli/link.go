@@ -40,6 +40,8 @@ type LinkFlags struct {
 	NoCRC      bool           // with tcp, if the peer can do without
 	Trace      Trace          // of associations
 	Encryption TLSFlags       // of all that is sent
+	LocalPort  uint16         // a client's own SCTP port, 0: any
+	Restart    RestartFlags   // of encrypted associations after a crash
 	dialled    string         // the host that Resolve was asked for
 	controller controllerFlag // of what this end sends
 	pcapLink   *pcap.Link     // what writes Pcap
@@ -69,6 +71,8 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 		"letter) or bbr (default cubic)")
 	f.Trace.Add(fs)
 	f.Encryption.Add(fs)
+	f.Restart.Add(fs)
+	fs.Var(Port(&f.LocalPort, 0).OrZero(), "local-port", "a client's own SCTP `port` (default: any)")
 	fs.Var(Duration(&f.Poll, 0, -time.Second, time.Second), "poll",
 		"poll this `time` before blocking for packets: lower latency for a busy processor; less than 0 blocks "+
 			"at once (default: up to 40us, as long as packets come that soon)")

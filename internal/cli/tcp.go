@@ -23,6 +23,7 @@ func (f *LinkFlags) checkTCP(server bool) error {
 		{"udp-port", f.UDPPort != 0}, {"encap-port", f.EncapPort != 0}, {"tun-name", f.TunName != ""},
 		{"tun-host", f.TunHost != ""}, {"mtu", f.MTU != 0}, {"pcap", f.Pcap != ""}, {"poll", f.Poll != 0},
 		{"shards", f.Shards > 1}, {"trace", f.Trace.fileName != ""}, {"cc", f.controller.name != ""},
+		{"restart-keys", f.Restart.folder != ""}, {"local-port", f.LocalPort != 0},
 	} {
 		if row.given {
 			return Usagef("--%s goes with SCTP: with --link tcp the system sees to packets", row.flag)
