@@ -186,7 +186,8 @@ func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) 
 //     passed by the upper layer" that the INIT lists (rules 1 and 2).
 //   - COOKIE-ECHOED (5.2.1): the same tag and TSN, and tie-tags. A new address is answered by
 //     ABORT.
-//   - SHUTDOWN-ACK-SENT (9.2): the SHUTDOWN ACK goes again.
+//   - SHUTDOWN-ACK-SENT (9.2): the SHUTDOWN ACK goes again. A peer that has lost its keys cannot open
+//     it: where it may have others for a restart there is an answer as in other states, too.
 //   - The others (5.2.2): a new tag and TSN, and tie-tags. A new address is answered by ABORT.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.rareCounters().InitsIn++
@@ -198,7 +199,9 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	if a.state == ShutdownAckSent { // 9.2: "it SHOULD discard the INIT chunk and retransmit the SHUTDOWN ACK chunk"
 		a.shutdownState().sendDue = true
-		return
+		if s := a.protection(); s == nil || !s.canRestart() {
+			return
+		}
 	}
 	source := in.Remote.Addr().Unmap()
 	if a.state == CookieWait && in.path == nil { // unknown to the upper layer: section 5.2.1, rules 1 and 2

@@ -26,6 +26,7 @@ func (a *Assoc) handleByProtection(now rawio.Time, s *protection, p *rawio.Packe
 		a.handleSealed(now, s, p, first)
 	case s.isEnforced && a.isRestartRefused(s, pkt):
 		a.restartAnew(s)
+	case s.isEnforced && a.takeEchoInTheClear(now, s, p):
 	case s.isEnforced && !isLoneInit(pkt), !s.isEnforced && !isBasic(pkt):
 		a.rareCounters().Unprotected++
 	default:

@@ -124,10 +124,39 @@ func (a *Assoc) isRestartRefused(s *protection, pkt wire.Packet) bool {
 		pkt.VTag() == a.id.peerTag
 }
 
-// restartAnew sets the association up without restart keys. Both sides show who they are, so nothing
-// is lost if the refusal was forged.
+// takeEchoInTheClear takes the COOKIE ECHO in the clear of a peer that sets the association up at the
+// same time, and has no restart keys: it opens nothing that this side seals. The cookie is of this
+// side (actions B and D of Table 12 in RFC 9260), or of its listener, which has answered before this
+// side began. Then the peer makes something of the own COOKIE ECHO. It returns false for other packets.
+func (a *Assoc) takeEchoInTheClear(now rawio.Time, s *protection, p *rawio.Packet) bool {
+	pkt := wire.Packet(p.Data)
+	cs := pkt.Chunks()
+	c, ok := cs.Next()
+	if a.state != CookieEchoed || !ok || c.Type() != wire.ChunkCookieEcho || !isBasic(pkt) {
+		return false
+	}
+	a.stats.workSteps += cookieWorkSteps
+	echo, err := wire.AsCookieEcho(c)
+	var ck Cookie
+	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(p) || ck.Expired(now) {
+		return false
+	}
+	s.giveUpRestart()
+	if ck.LocalTag == a.id.localTag {
+		a.handlePacket(now, p)
+	} else {
+		a.setup().sendDue = true
+	}
+	return true
+}
+
+// giveUpRestart goes on without restart keys. Both sides show who they are, so nothing is lost if
+// what the peer has said in the clear was forged.
+func (s *protection) giveUpRestart() { s.keys, s.isEnforced, s.restart.wasRefused = nil, false, true }
+
+// restartAnew sets the association up without restart keys.
 func (a *Assoc) restartAnew(s *protection) {
-	s.keys, s.isEnforced, s.restart.wasRefused = nil, false, true
+	s.giveUpRestart()
 	a.sendInitAnew(0)
 }
 
@@ -182,10 +211,16 @@ func (a *Assoc) acceptRestart(now rawio.Time, s *protection, p *rawio.Packet) {
 }
 
 // endForRestart is action A in a shutdown. The association ends, and the peer hears in the clear that
-// there is none: its keys of before are gone. It sets up another one.
+// there is none: its keys of before are gone. It sets up another one. In SHUTDOWN-ACK-SENT all was
+// delivered on both sides. RFC 9260 has the SHUTDOWN ACK go again, for the peer to answer that it
+// knows of nothing. That is what the peer has shown.
 func (a *Assoc) endForRestart(p *rawio.Packet) {
 	a.rareCounters().Restarts++
 	Reflect(&a.outbox, p, false)
+	if a.state == ShutdownAckSent {
+		a.handleShutdownComplete()
+		return
+	}
 	a.endAssoc(onEnd, ErrSucceeded)
 }
 

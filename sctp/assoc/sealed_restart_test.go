@@ -330,10 +330,16 @@ func TestRestartOfNothing(t *testing.T) {
 
 // A peer that shuts down ends the association, and another one is set up.
 func TestSealedRestartInAShutdown(t *testing.T) {
-	for _, state := range []assoc.State{assoc.ShutdownPending, assoc.ShutdownSent, assoc.ShutdownReceived} {
+	for _, state := range []assoc.State{assoc.ShutdownPending, assoc.ShutdownSent, assoc.ShutdownReceived, assoc.ShutdownAckSent} {
 		t.Run(state.String(), func(t *testing.T) {
 			w, client, server, a, b := restartablePair(t)
+			want := assoc.ErrSucceeded
 			switch state {
+			case assoc.ShutdownAckSent: // which the peer does not hear any more
+				want = assoc.ErrShutdown
+				must.OK(t, a.Shutdown(w.Now))
+				w.Filter = func(from int, _ wire.Packet) (int, time.Duration) { return 1 - from, 0 }
+				must.That(t, w.RunUntil(w.Now.Add(time.Second), func() bool { return b.State() == state }), "%v", b.State())
 			case assoc.ShutdownPending, assoc.ShutdownSent:
 				w.Filter = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 				if state == assoc.ShutdownPending {
@@ -354,8 +360,237 @@ func TestSealedRestartInAShutdown(t *testing.T) {
 			w.Run(5 * time.Second)
 			err, ended := w.Hosts[1].DownErr()
 			must.That(t, a.State() == assoc.Established && a.IsProtected(), "%v %v; %v", a.State(), w.Hosts[0].Events, err)
-			check.That(t, ended && errors.Is(err, assoc.ErrSucceeded), "%v", err)
+			check.That(t, ended && errors.Is(err, want), "%v", err)
+			w.Send(a, 0, []byte("anew"))
+			w.Run(time.Second)
+			check.Equal(t, "received", w.Hosts[1].Received.String(), "anew")
 			checkNumbers(t, w, client, server)
+		})
+	}
+}
+
+// restartInit is an INIT of a peer that takes restarts.
+func restartInit() []byte {
+	return sctptest.InitChunk(7, 7, wire.AppendKeyManagement(nil, wire.KeyManagement{TieBreaker: 9, Restart: true,
+		Server: true, Client: true, Methods: []byte{192}}))
+}
+
+// Without restart keys at both sides SHUTDOWN-ACK-SENT answers an INIT as RFC 9260 has it.
+func TestInitInASealedShutdown(t *testing.T) {
+	for _, restarts := range []bool{true, false} {
+		w, client, server := restartWorld(t)
+		cfg := *restartable
+		cfg.Restartable = restarts
+		a := w.Connect(&cfg)
+		w.Run(time.Second)
+		b := w.Peer()
+		must.OK(t, a.Shutdown(w.Now))
+		w.Filter = func(from int, _ wire.Packet) (int, time.Duration) { return 1 - from, 0 }
+		w.Run(100 * time.Millisecond)
+		must.Equal(t, "state", b.State(), assoc.ShutdownAckSent)
+		n := len(w.Sent)
+		deliver(w, 1, resum(sctptest.Packet(sctptest.PortA, sctptest.PortB, 0, restartInit())))
+		w.Flush()
+		kinds := ""
+		for _, s := range w.Sent[n:] {
+			kinds += fmt.Sprintf("%v ", sctptest.ChunkTypes(s.Pkt)[0])
+		}
+		check.Equal(t, fmt.Sprintf("restarts %v: answers", restarts), kinds, map[bool]string{true: "INIT ACK DTLS ", false: "DTLS "}[restarts])
+		check.Equal(t, "state", b.State(), assoc.ShutdownAckSent)
+		checkNumbers(t, w, client, server)
+	}
+}
+
+// Both hosts have crashed and set the association up at once. Whichever of them has kept its keys,
+// there is one in the end, at the first try.
+func TestSealedRestartsCollide(t *testing.T) {
+	for _, kept := range [][2]bool{{true, false}, {false, true}, {true, true}, {false, false}} {
+		for _, late := range []time.Duration{0, sctptest.Latency / 2, sctptest.Latency, 3 * sctptest.Latency / 2, 5 * sctptest.Latency / 2} {
+			for first := range 2 {
+				t.Run(fmt.Sprintf("keys %v, host %d begins %v later", kept, 1-first, late), func(t *testing.T) {
+					w, client, server, _, _ := restartablePair(t)
+					hosts := [2]*fakeTLS{client, server}
+					for i, f := range hosts {
+						crash(w, i, f)
+						if !kept[i] {
+							f.keeper.kept = nil
+						}
+						w.Hosts[i].Reboot(int64(1000+i), 0)
+						w.Hosts[i].Reads = true
+					}
+					w.Listen(restartable)
+					must.OK(t, w.Hosts[0].Endpoint.Listen(sctptest.PortA, restartable))
+					var ends [2]*assoc.Assoc
+					ports := [2]uint16{sctptest.PortA, sctptest.PortB}
+					connect := func(i int) {
+						w.Hosts[i].Received.Reset()
+						ends[i] = w.ConnectFrom(i, ports[i], ports[1-i], restartable)
+					}
+					connect(first)
+					w.Run(late)
+					if second := w.Hosts[1-first]; len(second.Assocs) == 0 {
+						connect(1 - first)
+					} else { // it has taken that of the other
+						ends[1-first] = second.Assocs[0]
+					}
+					w.Run(4 * time.Second)
+					for i, a := range ends {
+						_, up := w.Hosts[i].Event(assoc.EventUp)
+						must.That(t, up && a.State() == assoc.Established && a.IsProtected(), "host %d: %v, %v", i, a.State(), w.Hosts[i].Events)
+						w.Send(a, 0, []byte("hello"))
+					}
+					w.Run(time.Second)
+					for i, h := range w.Hosts {
+						check.Equal(t, fmt.Sprintf("received by host %d", i), h.Received.String(), "hello")
+					}
+					checkNumbers(t, w, client, server)
+				})
+			}
+		}
+	}
+}
+
+// A COOKIE ECHO in the clear counts for a host that restarts only if it answers this set-up, and has
+// nothing of an extension behind it.
+func TestEchoesInTheClearWhileRestarting(t *testing.T) {
+	w, client, _, _, _ := restartablePair(t)
+	old := sctptest.ChunkOf(w.Seen(0, wire.ChunkCookieEcho)[0].Pkt, wire.ChunkCookieEcho) // of the peer's cookies
+	crash(w, 0, client)
+	w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && hasRBit(pkt) {
+			return 0, 0
+		}
+		return 1, 0
+	}
+	a := w.Connect(restartable)
+	w.Run(200 * time.Millisecond)
+	must.Equal(t, "state", a.State(), assoc.CookieEchoed)
+	n := len(w.Sent)
+	deliver(w, 0, resum(sctptest.Packet(sctptest.PortB, sctptest.PortA, 0, restartInit())))
+	w.Flush()
+	ack := must.Get(wire.AsInit(sctptest.ChunkOf(w.Sent[n].Pkt, wire.ChunkInitAck)))(t)
+	cookie := wire.AppendCookieEcho(nil, sctptest.ParamOf(ack, wire.ParamStateCookie).Value())
+	send := func(tag uint32, chunks ...[]byte) {
+		deliver(w, 0, resum(sctptest.Packet(sctptest.PortB, sctptest.PortA, tag, chunks...)))
+	}
+	changed := bytes.Clone(cookie)
+	changed[len(changed)-1]++
+	for _, c := range []struct {
+		name   string
+		tag    uint32
+		chunks [][]byte
+	}{
+		{"a cookie of another host", a.LocalTag(), [][]byte{old}},
+		{"a cookie that was changed", a.LocalTag(), [][]byte{changed}},
+		{"another tag", a.LocalTag() + 1, [][]byte{cookie}},
+		{"with FORWARD TSN", a.LocalTag(), [][]byte{cookie, wire.AppendForwardTSN(nil, 1<<20, nil)}},
+		{"behind something else", a.LocalTag(), [][]byte{wire.AppendCookieAck(nil), cookie}},
+	} {
+		before, count := fingerprint(a), a.Stats().Unprotected
+		send(c.tag, c.chunks...)
+		check.Equal(t, c.name+": after it", fingerprint(a), before)
+		check.Equal(t, c.name+": counted", a.Stats().Unprotected, count+1)
+	}
+	send(a.LocalTag(), cookie)
+	check.Equal(t, "state after the right one", a.State(), assoc.Established)
+	check.That(t, !a.IsProtected(), "keys of before are in use")
+}
+
+// A peer without keys has answered the listener of a host that then begins to restart. By the COOKIE ECHO
+// for the listener the host learns that, and its own goes again at once, in the clear.
+func TestEchoForTheListenerWhileRestarting(t *testing.T) {
+	w, client, _, _, _ := restartablePair(t)
+	crash(w, 0, client)
+	must.OK(t, w.Hosts[0].Endpoint.Listen(sctptest.PortA, restartable))
+	n := len(w.Sent)
+	deliver(w, 0, resum(sctptest.Packet(sctptest.PortB, sctptest.PortA, 0, restartInit())))
+	w.Flush()
+	ack := must.Get(wire.AsInit(sctptest.ChunkOf(w.Sent[n].Pkt, wire.ChunkInitAck)))(t)
+	w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && isSealed(pkt) {
+			return 0, 0
+		}
+		return 1, 0
+	}
+	a := w.Connect(restartable)
+	w.Run(200 * time.Millisecond)
+	must.Equal(t, "state", a.State(), assoc.CookieEchoed)
+	n = len(w.Sent)
+	deliver(w, 0, resum(sctptest.Packet(sctptest.PortB, sctptest.PortA, ack.Tag(),
+		wire.AppendCookieEcho(nil, sctptest.ParamOf(ack, wire.ParamStateCookie).Value()))))
+	w.Flush()
+	check.That(t, len(w.Sent) == n+1 && sctptest.ChunkTypes(w.Sent[n].Pkt)[0] == wire.ChunkCookieEcho, "%d packets", len(w.Sent)-n)
+	check.Equal(t, "state", a.State(), assoc.CookieEchoed)
+}
+
+// A host with several addresses restarts by any of them, and by fewer; what was not confirmed since
+// gets no data. One address more is refused, as that could be somebody else's.
+func TestSealedRestartOfSeveralAddresses(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cut     []int // networks
+		local   []int // addresses that the host comes back with
+		to      []int // addresses that it dials
+		refused bool
+	}{
+		{"as before", nil, []int{0, 1}, []int{0}, false},
+		{"the second first", nil, []int{1, 0}, []int{1}, false},
+		{"by the only network that is left", []int{0}, []int{0, 1}, []int{0, 1}, false},
+		{"with the second alone", nil, []int{1}, []int{1}, false},
+		{"with one more", nil, []int{0, 1, 2}, []int{0}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := sctptest.NewMulti(t, 3)
+			client, server := attachTLS(w.Hosts[0]), attachTLS(w.Hosts[1])
+			client.keeper, server.keeper = &keeper{answers: true}, &keeper{answers: true}
+			pick := func(host int, list ...int) (addrs []netip.Addr) {
+				for _, i := range list {
+					addrs = append(addrs, w.Addrs[host][i])
+				}
+				return addrs
+			}
+			own, theirs := *restartable, *restartable
+			own.LocalAddrs, theirs.LocalAddrs = pick(0, 0, 1), pick(1, 0, 1)
+			w.Listen(&theirs)
+			w.Connect(&own, pick(1, 0)...)
+			w.Run(10 * time.Second)
+			b := w.Peer()
+			must.That(t, b.IsProtected() && b.NumPaths() == 2 && client.keeper.kept != nil, "%v, %d paths", b.State(), b.NumPaths())
+			h := w.Hosts[0]
+			h.Reboot(77, 0)
+			h.Assocs, h.Events, client.todo = nil, nil, nil
+			for _, i := range c.cut {
+				w.Cut(i)
+			}
+			again := *restartable
+			again.LocalAddrs = pick(0, c.local...)
+			w.Hosts[1].Reads = true
+			a := w.Connect(&again, pick(1, c.to...)...)
+			w.Run(20 * time.Second)
+			if c.refused {
+				var abort *assoc.AbortError
+				err, ended := h.DownErr()
+				must.That(t, ended && errors.As(err, &abort) && abort.Causes[0].Code == wire.CauseRestart, "%v: %v", a.State(), err)
+				check.That(t, b.Incarnation() == 1 && client.keeper.kept != nil && server.keeper.kept != nil, "keys were used")
+				return
+			}
+			must.That(t, a.State() == assoc.Established && a.IsProtected() && b.Incarnation() == 2, "%v, life %d: %v", a.State(), b.Incarnation(), h.Events)
+			w.Run(time.Minute)
+			active := 0
+			for _, p := range sctptest.Paths(b) {
+				if p.State == assoc.PathActive {
+					active++
+				}
+			}
+			check.Equal(t, "paths that are confirmed", active, len(c.local)-len(c.cut))
+			check.Equal(t, "paths", b.NumPaths(), len(c.local))
+			if len(c.local) > 1 && len(c.cut) == 0 {
+				w.Cut(0)
+			}
+			w.Send(a, 0, []byte("after"))
+			w.Run(time.Minute)
+			check.Equal(t, "received", w.Hosts[1].Received.String(), "after")
+			checkNumbers(t, w.World, client, server)
 		})
 	}
 }
