@@ -59,6 +59,11 @@ type associationID struct {
 	localTag, peerTag   uint32 // Verification Tags; the peer's is 0 before INIT ACK
 }
 
+// headerPrefix is what the common header of the peer's packets begins with.
+func (id *associationID) headerPrefix() uint64 {
+	return uint64(id.peerPort)<<48 | uint64(id.localPort)<<32 | uint64(id.localTag)
+}
+
 // lifecycle is where the association is in its life (section 4), see state.go.
 type lifecycle struct {
 	state       State

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -19,12 +20,20 @@ func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 		return 0
 	}
 	if len(ps) > 1 {
-		if n := a.handleRow(now, ps[:min(len(ps), RowMost)]); n > 0 {
+		if n := a.handleSeveral(now, ps[:min(len(ps), RowMost)]); n > 0 {
 			return n
 		}
 	}
 	a.HandlePacket(now, &ps[0])
 	return 1
+}
+
+// handleSeveral is HandlePackets for several packets. It returns 0 if the first is to be handled alone.
+func (a *Assoc) handleSeveral(now rawio.Time, ps []rawio.Packet) int {
+	if s := a.protection(); s != nil {
+		return a.handleSealedRow(now, s, ps)
+	}
+	return a.handleRow(now, ps)
 }
 
 // Row is packets that came together and are alike as far as At says so. They go from one address to
@@ -78,17 +87,17 @@ func (r *Row) dataOf(p *rawio.Packet) (wire.Data, bool) {
 // handleRow is HandlePacket for the first of ps if they are alike. It returns how many these are,
 // else 0.
 func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
-	if a.state != Established || a.interleaves() || a.protection() != nil || !a.isConsistent() {
+	if a.state != Established || a.interleaves() || !a.isConsistent() {
 		return 0
 	}
 	a.sender() // it rests no longer
 	row, to, ok := a.rowFor(ps)
-	if !ok || row.headerPrefix != uint64(a.id.peerPort)<<48|uint64(a.id.localPort)<<32|uint64(a.id.localTag) ||
+	if !ok || row.headerPrefix != a.id.headerPrefix() ||
 		row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.agreed.inStreams {
 		return 0
 	}
 	path := a.findPath(ps[0].Remote.Addr().Unmap())
-	if path == nil {
+	if path == nil || row.first.PPID() == keymgmt.PPID && a.protection() != nil {
 		return 0
 	}
 	n := a.takeRow(now, row, to)

@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/binary"
+
 // FlagR is the R bit of a DTLS chunk: a restart key has sealed it.
 const FlagR = 0x01
 
@@ -27,6 +29,20 @@ func AsDTLS(c Chunk) (DTLS, error) {
 		return nil, err
 	}
 	return DTLS(c), nil
+}
+
+// LoneDTLS returns the chunk of a packet that has a DTLS chunk and nothing else, as far as its length
+// says so. p has a whole common header.
+func LoneDTLS(p Packet) (DTLS, bool) {
+	c := p[CommonHeaderLen:]
+	if len(c) <= DTLSHeaderLen || ChunkType(c[0]) != ChunkDTLS {
+		return nil, false
+	}
+	n := int(binary.BigEndian.Uint16(c[2:]))
+	if n <= DTLSHeaderLen || n > len(c) || len(c)-n > (-n&3) {
+		return nil, false
+	}
+	return DTLS(c[:n:n]), true
 }
 
 // Restart returns the R bit. The other flags are reserved, and not looked at.
