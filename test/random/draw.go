@@ -27,7 +27,7 @@ func Draw(seed uint64) Schedule {
 	}
 	for i := range d.s.Assocs {
 		if a := &d.s.Assocs[i]; a.Use == RDMA && !a.UDP && mixSeed(seed, 12, uint64(i))%2 == 0 {
-			a.Use = RDMAOverTCP
+			a.Use, a.Keys = RDMAOverTCP, 0
 		}
 	}
 	slices.SortStableFunc(d.s.Acts, func(a, b Act) int { return int(a.At - b.At) })
@@ -52,6 +52,30 @@ func DrawExtended(seed uint64) Schedule {
 	for i := range s.Acts {
 		if a := &s.Acts[i]; a.Kind == Work {
 			a.Kind, a.B = Say, a.B%2
+		}
+	}
+	return s
+}
+
+// DrawEncrypted is Draw with associations that are all encrypted, and with more crashes. They live ten
+// minutes at most.
+func DrawEncrypted(seed uint64) Schedule {
+	s := Draw(seed)
+	s.Length = min(s.Length, 10*time.Minute)
+	rnd := simnet.NewRand(mixSeed(seed, 10))
+	for range rnd.IntN(5) {
+		a := s.Assocs[rnd.IntN(len(s.Assocs))]
+		s.Acts = append(s.Acts, Act{At: time.Duration(rnd.Float64() * float64(s.Length)), Kind: Crash,
+			A: []int{a.A, a.B}[rnd.IntN(2)], For: time.Duration(1+rnd.IntN(1<<rnd.IntN(16))) * time.Millisecond})
+	}
+	slices.SortStableFunc(s.Acts, func(a, b Act) int { return int(a.At - b.At) })
+	for i := range s.Assocs {
+		a := &s.Assocs[i]
+		if a.Keys = encrypted | rnd.IntN(maxKeys+1); rnd.IntN(2) == 0 {
+			a.Keys |= restartsA | restartsB
+		}
+		if a.Use == RDMAOverTCP {
+			a.Use = RDMA
 		}
 	}
 	return s
@@ -144,6 +168,8 @@ func (d *drawer) drawAssocs() {
 		}
 		if x := simnet.NewRand(mixSeed(d.s.Seed, 7, uint64(len(d.s.Assocs)))); a.Use != RDMA && x.IntN(2) == 0 {
 			a.Extras = 1 + x.IntN(maxExtras)
+		} else if x.IntN(4) == 0 {
+			a.Keys = encrypted | x.IntN(maxKeys+1)
 		}
 		d.s.Assocs = append(d.s.Assocs, a)
 	}

@@ -60,6 +60,7 @@ func (h *host) renewNAT(roam bool) {
 
 // sendPacket sends a packet of a host, through its NAT if there is one.
 func (h *host) sendPacket(p *rawio.Packet) {
+	h.r.sealedPacket(h, p)
 	if h.nat != nil {
 		q := *p
 		q.Local = h.nat.outside

@@ -180,7 +180,7 @@ func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byt
 		r.tally.Pieces++
 		return
 	}
-	if most := l.highestSSN(said); !said.unordered && int(m.SSN) > most {
+	if most := l.highestSSN(said); !said.unordered && int(m.SSN) > most && (l.e.t.spec.Keys == 0 || m.Stream != keyStream) {
 		r.recordViolation(Order, name, "message %d of stream %d has SSN %d, and no more than %d were sent before it "+
 			"since the stream was reset", n, m.Stream, m.SSN, most)
 		return

@@ -29,6 +29,7 @@ const (
 	Progress   Invariant = "progress"
 	CleanEnd   Invariant = "clean end"
 	Checksum   Invariant = "no damaged packet passes"
+	SealedOnce Invariant = "a key seals a number once"
 )
 
 const (
@@ -226,9 +227,18 @@ func (w *assocMonitor) checkProgress(r *run, c simulation.Conn) {
 		return
 	}
 	since := max(w.moved, r.quietSince(w.h.id, w.peer.id), r.mutedUntil(p))
-	if idle := r.g.Now().Sub(since); idle > patience {
+	if idle := r.g.Now().Sub(since); idle > r.patienceFor(a) {
 		r.recordViolation(Progress, w.h.node.Name, "nothing has moved for %v: %+v; peer %+v", idle, s, p.Stats())
 	}
+}
+
+// patienceFor is how long an association may be without progress. What a peer has not forgotten yet
+// keeps one out that has no keys for a restart. The set-up is then given up.
+func (r *run) patienceFor(a *assoc.Assoc) time.Duration {
+	if r.s.Assocs[int(a.LocalPort())%1000].Keys != 0 {
+		return blame
+	}
+	return patience
 }
 
 // checkPacket looks at a packet that an endpoint has found in order.
@@ -266,6 +276,10 @@ func (r *run) excuseFor(w *assocMonitor, a *assoc.Assoc, end error, u assocUser)
 		if !u.endWasAsked(a) && !r.closing {
 			return "nobody has asked for it"
 		}
+	case abort != nil && cause == wire.CauseUserAbort && string(abort.Causes[0].Info) == noKeys:
+		if !troubled && !alone {
+			return "nothing keeps it from having keys"
+		}
 	case abort != nil && cause == wire.CauseUserAbort:
 		if !u.endWasAsked(a) && !r.closing {
 			return "nobody has asked for it"
@@ -284,6 +298,9 @@ func (r *run) excuseFor(w *assocMonitor, a *assoc.Assoc, end error, u assocUser)
 	}
 	return ""
 }
+
+// noKeys is the reason of an ABORT of a side that has got no keys in time.
+const noKeys = "no keys: key management has failed"
 
 // hasDataMoving reports whether an association still has data that gets through.
 func (r *run) hasDataMoving(a *assoc.Assoc) bool {

@@ -65,6 +65,7 @@ func newTalk(r *run, i int) *messageAssoc {
 		h := r.hosts[id]
 		t.ends[side] = &end{t: t, side: side, h: h, cfg: drawConfig(s.Config, h)}
 		setExtras(&t.ends[side].cfg, s.Extras, side)
+		setKeys(&t.ends[side].cfg, s.Keys, side)
 	}
 	return t
 }
@@ -165,6 +166,9 @@ func (e *end) addLine(a *assoc.Assoc) *assocSide {
 	l := &assocSide{e: e, a: a}
 	a.Owner = l
 	a.SetUpper(nil, l)
+	if e.cfg.Protected {
+		e.t.r.keys.Attach(e.h.node, l)
+	}
 	if e.cfg.RecvBuffer > 0 {
 		e.t.r.buffers[a] = e.cfg.RecvBuffer
 	}
@@ -298,6 +302,8 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		}
 		l.down = ev.Err
 		e.t.r.tally.countEnd(ev.Err)
+		e.t.r.tally.countKeys(l.a)
+		e.t.r.keys.Forget(l)
 		l.endLife(false)
 		e.dialAfter(time.Duration(e.t.rand.IntN(20_000)) * time.Millisecond)
 	}
@@ -306,7 +312,7 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 // readAll takes what has come, unless the user is away.
 func (l *assocSide) readAll() {
 	e := l.e
-	if e.mute > e.t.r.g.Now() {
+	if e.mute > e.t.r.g.Now() || !l.up && e.cfg.Protected { // who the peer is has to be clear before
 		return
 	}
 	for e.t.r.bad == nil {
@@ -419,6 +425,7 @@ func (l *assocSide) sendNext(b *messageBurst) bool {
 	if err == nil {
 		e.t.r.tally.Said++
 		l.resetStreams(&d)
+		l.rekey(&d)
 		b.next = nil
 		b.due--
 		return true

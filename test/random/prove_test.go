@@ -80,6 +80,26 @@ func TestSeedsWithExtensions(t *testing.T) {
 		sum.Resets)
 }
 
+// Worlds in which every association is encrypted.
+func TestSeedsEncrypted(t *testing.T) {
+	first, n := uint64(1), uint64(10)
+	switch {
+	case *seedFlag != 0:
+		first, n = *seedFlag, 1
+	case race.Enabled:
+		n = 1
+	}
+	var sum Tally
+	for seed := first; seed < first+n; seed++ {
+		s := DrawEncrypted(seed)
+		res := s.Run()
+		sum.Add(&res.Tally)
+		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
+	}
+	check.That(t, sum.Heard > 0 && sum.Encrypted > 0 && sum.Records > 1000 && (sum.Rekeys > 0 || n == 1),
+		"the worlds prove nothing: %+v", sum)
+}
+
 // Worlds in which all is RDMA over TCP.
 func TestSeedsOverTCP(t *testing.T) {
 	n := uint64(16)
@@ -180,6 +200,11 @@ func TestSchedulesOfThePast(t *testing.T) {
 			Assocs: []Assoc{{A: 8, B: 1, UDP: true, Config: 0xeed60a3f, Extras: 153}},
 			Acts: []Act{{At: 630000000, Kind: Say, B: 1, For: 396116973765, N: 1038},
 				{At: 276861840924, Kind: Say, For: 55639940038, N: 286}}},
+		"messages of key management wait for no room in a small send buffer": {Seed: 0x13ed, Length: 527343750,
+			Hosts:  []Host{{Nets: 1}, {Nets: 1, NAT: true}},
+			Assocs: []Assoc{{A: 1, UDP: true, Config: 0x6072d71a, Extras: 135, Keys: 15}},
+			Acts: []Act{{At: 315000000, Kind: Say, For: 506443, N: 162},
+				{At: 370000000, Kind: Say, B: 1, For: 872209, N: 1}}},
 		"a message given up by the timeout that ends its association has an end": {Seed: 0x663e05, Length: 600000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{B: 1, Config: 0x3db50dc5, Extras: 63}},
 			Acts: []Act{{At: 265000000, Kind: Say, N: 945}, {At: 986000000, Kind: Say, B: 1, N: 1},

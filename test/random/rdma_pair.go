@@ -40,6 +40,9 @@ func newPair(r *run, i int) *rdmaPair {
 	if s.UDP {
 		g.UDP = encap
 	}
+	setKeys(&g.ConfigA, s.Keys, 0)
+	setKeys(&g.ConfigB, s.Keys, 1)
+	g.Keys = r.keys
 	if max(a.nominalMTU(), b.nominalMTU()) > 1500 { // a segment longer than the receive buffer ends the association
 		g.ConfigA.RecvBuffer, g.ConfigB.RecvBuffer = 0, 0
 	}
@@ -50,6 +53,7 @@ func newPair(r *run, i int) *rdmaPair {
 func (p *rdmaPair) assocLost(n *simulation.Node, a *assoc.Assoc, end error) {
 	p.r.judgeEnd(p.r.hosts[p.r.ids[n]], a, end, p)
 	p.r.tally.countEnd(end)
+	p.r.tally.countKeys(a)
 }
 
 // connLost takes the end of a TCP connection through which nothing came.

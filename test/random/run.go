@@ -19,6 +19,7 @@ type run struct {
 	ids   map[*simulation.Node]int
 	atNAT map[netip.Addr]*host
 	users []assocUser // of the associations, in the schedule's order
+	keys  *simulation.Keys
 
 	ways     []*networkLink
 	faults   []*Act // of ways, that are under way
@@ -82,6 +83,7 @@ func newRun(s *Schedule) *run {
 		atNAT:    make(map[netip.Addr]*host),
 		troubles: make(map[[2]int]*faultCount), watches: make(map[*assoc.Assoc]*assocMonitor),
 		buffers: make(map[*assoc.Assoc]int), second: -1}
+	r.keys = simulation.NewKeys(r.g, simnet.NewRand(mixSeed(s.Seed, 9)))
 	r.g.Net().Separate()
 	r.g.Arrive = r.deliverPacket
 	for i := range s.Hosts {

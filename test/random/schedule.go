@@ -29,7 +29,8 @@ type Assoc struct {
 	A, B   int
 	UDP    bool   // through UDP (RFC 6951)
 	Config uint64 // from which the limits and timers of both ends follow; 0: the defaults
-	Extras int    // of both ends, see extrasOf; 0: none
+	Extras int    // of both ends, see setExtras; 0: none
+	Keys   int    // of both ends, see setKeys; 0: all goes in the clear
 }
 
 // Use is what an association is for.
@@ -130,7 +131,7 @@ func (s *Schedule) Literal(pkg string) string {
 			use = pkg + []string{"Messages", "Both", "RDMA", "RDMAOverTCP"}[a.Use]
 		}
 		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)],
-			fieldList("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config, "Extras", a.Extras))
+			fieldList("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config, "Extras", a.Extras, "Keys", a.Keys))
 	}
 	fmt.Fprintf(&b, "},\n\tActs: []%sAct{\n", pkg)
 	for _, a := range s.Acts {

@@ -142,6 +142,9 @@ func (x *shrinker) dropSpecials() {
 	for i := range x.best.Assocs {
 		for _, change := range []func(a *Assoc){
 			func(a *Assoc) { a.Config = 0 },
+			func(a *Assoc) { a.Keys = 0 },
+			func(a *Assoc) { a.Keys &= encrypted },
+			func(a *Assoc) { a.Keys &^= rekeys },
 			func(a *Assoc) {
 				if a.Use == Both {
 					a.Use = Messages

@@ -34,14 +34,20 @@ type Tally struct {
 	Between  int // pieces that came between those of other messages
 	Octets   int // of messages delivered
 	Pieces   int // messages delivered in more than one
-	Damaged  uint64
-	RDMA     simulation.Coverage
-	OverTCP  simulation.Coverage // RDMA over TCP
+
+	Encrypted int // association ends that had keys
+	Rekeys    int // handshakes of theirs behind the first
+	Records   int // that were sealed
+
+	Damaged uint64
+	RDMA    simulation.Coverage
+	OverTCP simulation.Coverage // RDMA over TCP
 }
 
 // readCounters reads the counters of a run.
 func (t *Tally) readCounters(r *run) {
 	t.Seeds, t.Virtual, t.Events, t.Net = 1, time.Duration(r.g.Now()), r.g.Events(), r.g.Net().Stats()
+	t.Records = r.keys.Records()
 	for _, u := range r.users {
 		if p, ok := u.(*rdmaPair); ok {
 			sum := &t.RDMA
@@ -76,6 +82,9 @@ func (t *Tally) Add(o *Tally) {
 	t.Resets += o.Resets
 	t.Octets += o.Octets
 	t.Pieces += o.Pieces
+	t.Encrypted += o.Encrypted
+	t.Rekeys += o.Rekeys
+	t.Records += o.Records
 	t.RDMA.Add(&o.RDMA)
 	t.OverTCP.Add(&o.OverTCP)
 }
@@ -118,6 +127,7 @@ func (t *Tally) Write(w io.Writer) {
 		t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
 	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d (%d between others), failed %d, given up %d; streams reset %d times\n",
 		t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Between, t.Failed, t.GivenUp, t.Resets)
+	fmt.Fprintf(w, "  encrypted association ends %d, rekeys %d, records sealed %d\n", t.Encrypted, t.Rekeys, t.Records)
 	writeRDMA(w, "SCTP", &t.RDMA)
 	writeRDMA(w, "TCP", &t.OverTCP)
 }

@@ -113,8 +113,7 @@ func (h *Host) addConn(a *assoc.Assoc, initiator bool) *conn {
 	a.Owner = c
 	a.SetUpper(c.mux, c.mux)
 	if h.cfg.Protected {
-		a.SetKeySessions(&keySessions{h.w.keys, c, make(map[uint64]*keySession)})
-		a.SetRestartKeeper(keyKeeper{h.w.keys, c})
+		h.w.tls().Attach(h.node, c)
 	}
 	h.conns = append(h.conns, c)
 	return c

@@ -15,6 +15,7 @@ type joinedState struct {
 	lost  func(n *Node, a *assoc.Assoc, end error)
 	retry rawio.Time // when A sets up the association again
 	off   [2]bool    // hosts that have crashed and are not back
+	keys  *Keys      // of encrypted associations
 	phase phase
 }
 
@@ -38,6 +39,7 @@ type JoinConfig struct {
 	UDP         uint16 // the UDP port that packets go through; 0: none
 	ConfigA     assoc.Config
 	ConfigB     assoc.Config
+	Keys        *Keys // if associations are encrypted, as both Configs say
 	// Lost hears of each association that has ended, and how.
 	Lost func(n *Node, a *assoc.Assoc, end error)
 }
@@ -46,7 +48,7 @@ type JoinConfig struct {
 // plays the ground calls Act when Next has come, and after whatever has happened on it.
 func Join(a, b *Node, g *JoinConfig) *World {
 	w := &World{Env: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
-		mtuChanges: mtuChanges{next: rawio.Never}, joined: &joinedState{lost: g.Lost, retry: rawio.Never,
+		mtuChanges: mtuChanges{next: rawio.Never}, joined: &joinedState{lost: g.Lost, keys: g.Keys, retry: rawio.Never,
 			off: [2]bool{true, true}}}
 	w.assocKiller.at = rawio.Never
 	w.a, w.b = newHost(w, a), newHost(w, b)

@@ -13,7 +13,7 @@ import (
 // numberLedger keeps the number of each record that was ever sealed, by its key. It opens records by
 // code of its own. A number comes once, whatever is lost, rekeyed or restarted.
 type numberLedger struct {
-	keys    []*ledgerKey // the newest first
+	keys    []*ledgerKey // the one that was used last first
 	records int
 }
 
@@ -22,13 +22,13 @@ type ledgerKey struct {
 	material [44]byte // key, sequence number key and IV
 	aead     cipher.AEAD
 	snBlock  cipher.Block
-	next     uint64 // above the highest number
-	seen     map[uint64]bool
+	next     uint64            // above the highest number
+	seen     map[uint64]uint64 // 64 numbers a word
 }
 
 // add has the ledger know a key, once.
 func (l *numberLedger) add(key, snKey, iv []byte) {
-	k := &ledgerKey{material: [44]byte(bytes.Join([][]byte{key, snKey, iv}, nil)), seen: make(map[uint64]bool)}
+	k := &ledgerKey{material: [44]byte(bytes.Join([][]byte{key, snKey, iv}, nil)), seen: make(map[uint64]uint64)}
 	for _, x := range l.keys {
 		if x.material == k.material {
 			return
@@ -64,14 +64,17 @@ func (l *numberLedger) note(p *rawio.Packet) string {
 	}
 	l.records++
 	record := pkt[recordAt : wire.CommonHeaderLen+int(binary.BigEndian.Uint16(pkt[chunkLenAt:]))]
-	for _, k := range l.keys {
+	for i, k := range l.keys {
 		number, ok := k.open(record)
+		bit := uint64(1) << (number % 64)
 		switch {
 		case !ok:
-		case k.seen[number]:
+		case k.seen[number/64]&bit != 0:
 			return "a key seals a number for the second time"
 		default:
-			k.seen[number] = true
+			copy(l.keys[1:i+1], l.keys[:i])
+			l.keys[0] = k
+			k.seen[number/64] |= bit
 			k.next = max(k.next, number+1)
 			return ""
 		}

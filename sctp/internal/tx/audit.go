@@ -121,6 +121,9 @@ func (s *Sender) auditQueue(held int) error {
 		held += s.queue.current.rest()
 	}
 	most := cmp.Or(s.cfg.SendBuffer, MaxBuffer)
+	if s.queue.streams != nil && s.queue.streams.hadOwn {
+		most += mostOwn
+	}
 	if most += most / reserveShare; s.queue.waitingOctets != unsent || s.queue.bufferedOctets != held ||
 		s.queue.bufferedOctets > most {
 		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queue.waitingOctets,

@@ -15,11 +15,16 @@ func (s *Sender) EnqueueOwn(m *Message) {
 		y.amounts.add(m.Stream, n)
 	}
 	y.own.push(m)
+	y.hadOwn = true
 	if l := &q.current; l.loaded && l.fromQueue && !l.isOwn && l.offset == 0 {
 		q.parkCurrent()
 	}
 	s.burst.enqueuedSinceSack = true
 }
+
+// mostOwn is the most octets of the association's own messages that may be outstanding. They wait for
+// no room in the send buffer.
+const mostOwn = 64 << 10
 
 // numOwn is how many messages of the association's own wait.
 func (q *sendQueue) numOwn() int {

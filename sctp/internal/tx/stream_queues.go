@@ -36,6 +36,7 @@ type streamQueues struct {
 	numbers sparse.Table[messageNumbers] // with I-DATA
 	amounts *streamAmounts               // what each has buffered; nil until somebody asks
 	own     messageQueue                 // the association's own, which go first
+	hadOwn  bool                         // there were some
 
 	onHold   []*heldMessages // those of streams that are being reset, the oldest Hold first; usually nil
 	lastHold Hold

@@ -34,6 +34,7 @@ func main() {
 	flag.Var(cli.Int(&p.most, 10, 1, 1<<30), "most", "stop after so many violations")
 	flag.BoolVar(&p.extended, "extensions", false, "only associations with extensions (random.DrawExtended), and no sieges")
 	flag.BoolVar(&p.overTCP, "tcp", false, "only RDMA over TCP (random.DrawOverTCP), and no sieges")
+	flag.BoolVar(&p.encrypted, "encrypted", false, "only encrypted associations (random.DrawEncrypted), and no sieges")
 	flag.Parse()
 	p.end = time.Now().Add(length)
 	if p.runWorkers(workers, every); p.violations > 0 {
@@ -53,6 +54,7 @@ type prover struct {
 	tries, most  int
 	extended     bool
 	overTCP      bool
+	encrypted    bool
 
 	next       atomic.Uint64
 	mu         sync.Mutex
@@ -94,6 +96,8 @@ func (p *prover) runWorlds() {
 		switch {
 		case p.extended:
 			draw = random.DrawExtended
+		case p.encrypted:
+			draw = random.DrawEncrypted
 		case p.overTCP:
 			draw = random.DrawOverTCP
 		case i%4 == 3:
