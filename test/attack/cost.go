@@ -67,7 +67,7 @@ func (s *Simulation) checkHeld() {
 			continue
 		}
 		held := h.a.Held() + h.mux.Held()
-		n := heapsize.Of(func(t reflect.Type) bool { return foreign[t] }, theirs, h.a, h.mux)
+		n := heapsize.Of(func(t reflect.Type) bool { return foreign[t] || simulation.IsTLS(t) }, theirs, h.a, h.mux)
 		s.stats.Weighed++
 		if n > held*heapPercent/100+heapEach {
 			s.recordFailure("%d octets are kept alive by an association that says it holds %d", n, held)

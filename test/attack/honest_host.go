@@ -35,16 +35,23 @@ func newFriend(s *Simulation) *honestHost {
 	carries := func(_, _ netip.Addr) int { return mtu }
 	f.node = s.ground.NewNode("friend", simnet.NewRand(5), carries, friendAddr)
 	s.ground.Net().Connect(victimAddr, friendAddr, simnet.Params{Delay: time.Millisecond})
-	cfg := s.cfg
+	cfg := s.friendCfg
 	cfg.InStreams = 64
+	f.node.Out = func(p *rawio.Packet) {
+		s.path.see(0, p)
+		s.ground.Net().Send(s.ground.Now(), p)
+	}
 	a, err := f.node.EP.Connect(f.node.Time(), &cfg, friendPort, netip.AddrPort{},
-		[]netip.AddrPort{netip.AddrPortFrom(victimAddr, 0)}, victimPort)
+		[]netip.AddrPort{netip.AddrPortFrom(victimAddr, 0)}, s.friendTo)
 	if err != nil {
 		s.recordFailure("connect: %v", err)
 		return f
 	}
 	f.conn = &honestConn{f: f, a: a}
 	a.Owner = f.conn
+	if s.path != nil {
+		s.path.keys.Attach(f.node, f.conn)
+	}
 	f.node.Add(f.conn)
 	f.conn.Pump()
 	for end := s.ground.Now().Add(time.Second); !f.conn.up && s.ground.Now() < end && s.ground.Step(end); {
@@ -101,9 +108,14 @@ func (p *honestConn) Pump() {
 			case assoc.EventUp:
 				p.up = true
 				p.f.node.EP.Refresh(p.a)
+			case assoc.EventRestart:
+				p.f.s.recordFailure("the friend hears of a restart of the victim")
 			case assoc.EventDown:
 				p.gone = true
 			}
+		}
+		if m, ok := p.a.Receive(); ok && p.f.s.path != nil {
+			p.f.s.recordFailure("the friend hears what nobody has said: %d octets", m.Size)
 		}
 		more = p.f.node.Transmit(p.a)
 	}

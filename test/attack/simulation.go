@@ -40,6 +40,10 @@ type Simulation struct {
 	cfg       assoc.Config
 	err       error
 
+	path      *onPath      // nil: no attacker is on the friend's path
+	friendCfg assoc.Config // of the friend's association
+	friendTo  uint16       // the victim's port of it
+
 	// Worst is the nearest that has come to the limits of cost.go.
 	Worst struct {
 		Steps         uint64
@@ -56,6 +60,7 @@ type Stats struct {
 	Sessions, Receives, Sends, Reads, Violations uint64
 	Friend                                       uint64 // questions of the friend that were answered
 	Weighed                                      uint64 // times that memory was measured
+	OnPath                                       uint64 // packets that were added to what the friend says and hears
 }
 
 // attackerHost is an attacker at an address of its own.
@@ -68,7 +73,10 @@ type attackerHost struct {
 }
 
 // New returns a siege whose attackers act as c says.
-func New(c *attacker.Choices) *Simulation {
+func New(c *attacker.Choices) *Simulation { return newSimulation(c, func(*Simulation) {}) }
+
+// newSimulation makes one that change may change before there is a friend.
+func newSimulation(c *attacker.Choices, change func(s *Simulation)) *Simulation {
 	s := &Simulation{c: c, ground: simulation.NewEnv(1), pool: rawio.NewPool(2048, 64)}
 	s.table = ddp.NewTable(simnet.NewRand(3))
 	s.memory = newMemory(s)
@@ -82,6 +90,8 @@ func New(c *attacker.Choices) *Simulation {
 	if err := s.victim.EP.Listen(victimPort, &s.cfg); err != nil {
 		s.recordFailure("listen: %v", err)
 	}
+	s.friendCfg, s.friendTo = s.cfg, victimPort
+	change(s)
 	for i := range besiegers {
 		s.attackers = append(s.attackers, &attackerHost{addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)})})
 		s.replaceAttacker(s.attackers[i])
@@ -127,6 +137,7 @@ func (s *Simulation) stepPacket() {
 	s.stats.Packets++
 	if b := f.peer.Packet(); b != nil {
 		s.deliverPacket(f, b)
+		s.path.attack(b)
 		if s.c.One(8) {
 			s.auditVictim()
 		}
@@ -183,6 +194,7 @@ func (s *Simulation) deliverPacket(f *attackerHost, b []byte) {
 func (s *Simulation) handleOutgoing(p *rawio.Packet) {
 	to := p.Remote.Addr()
 	if to == friendAddr {
+		s.path.see(1, p)
 		s.ground.Net().Send(s.ground.Now(), p)
 		return
 	}

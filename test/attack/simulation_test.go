@@ -46,6 +46,25 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 	}
 }
 
+// Attackers on the path of an encrypted association, who send again, change and make up packets with
+// its tags, and reports of ICMP about it: it goes on, and nothing that they add is heard.
+func TestAttackersOnThePathHurtNoEncryptedFriend(t *testing.T) {
+	var all Stats
+	for n := range max(*seeds/4, 1) {
+		seed := *firstSeed + uint64(n)
+		s := NewOnPath(attacker.Seeded(seed))
+		err := s.Run(*packets)
+		must.That(t, err == nil, "seed %d: %v (go test ./test/attack -run OnThePath -seed %d -seeds 1 -packets %d)", seed,
+			err, seed, *packets)
+		st := s.Stats()
+		counters.Add(&all, &st)
+		a := s.friend.conn.a.Stats()
+		check.That(t, a.NotOpened > 100 && a.Unprotected > 100 && a.Keys.Handshakes > 1, "%d records did not open, %d were in the clear, %d handshakes",
+			a.NotOpened, a.Unprotected, a.Keys.Handshakes)
+	}
+	check.That(t, all.OnPath > all.Packets/2 && all.Friend > 0, "%+v", all)
+}
+
 func TestASeedThatHasFoundAFaultFindsItNoMore(t *testing.T) {
 	for _, seed := range []uint64{426} {
 		err := New(attacker.Seeded(seed)).Run(3000)

@@ -25,6 +25,9 @@ func (s *Simulation) adoptAssoc(a *assoc.Assoc, initiator bool) *victimConn {
 	a.Owner = h
 	a.SetUpper(h.mux, h.mux)
 	s.stats.Associations++
+	if a.LocalPort() == sealedPort {
+		s.path.keys.Attach(s.victim, h)
+	}
 	return h
 }
 
@@ -82,6 +85,9 @@ func (h *victimConn) Pump() {
 func (h *victimConn) handleEvent(ev assoc.Event) {
 	switch ev.Kind {
 	case assoc.EventRestart:
+		if h.a.LocalPort() == sealedPort {
+			h.s.recordFailure("the friend's association is restarted")
+		}
 		h.s.stats.Restarts++
 		h.s.victim.EP.Refresh(h.a)
 	case assoc.EventUp, assoc.EventPathUp, assoc.EventPathDown:
@@ -95,7 +101,7 @@ func (h *victimConn) handleEvent(ev assoc.Event) {
 		h.s.victim.EP.Remove(h.s.victim.Time(), h.a)
 	}
 	h.mux.HandleEvent(h.s.victim.Time(), ev)
-	if ev.Kind == assoc.EventUp && h.s.c.One(2) { // the victim's program has a wish of its own
+	if ev.Kind == assoc.EventUp && h.a.LocalPort() != sealedPort && h.s.c.One(2) { // the victim's program has a wish of its own
 		q := h.s.newQueue(h)
 		if q == nil {
 			return
@@ -116,6 +122,9 @@ func (h *victimConn) handleSession(ev ddpadapt.Event) {
 	q, _ := ev.Session.Owner.(*victimQP)
 	switch ev.Kind {
 	case ddpadapt.EventInitiate:
+		if h.a.LocalPort() == sealedPort {
+			h.s.recordFailure("a session that nobody has asked for on the friend's association")
+		}
 		if q = h.s.newQueue(h); q == nil || h.s.c.One(8) {
 			ev.Session.Reject(h.s.victim.Time(), nil) // it may be over by now
 			if q != nil {

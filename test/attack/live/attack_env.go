@@ -29,7 +29,10 @@ type attack struct {
 	may  []string // and those that may; all others are wrong
 	echo float64  // octets to third parties for each octet of the attack, at most; default 0: none
 	idle int64    // octets of buffers that the link keeps after it, to use again: no account has them
-	mass int      // octets that the victim may hold because of the attack; 0 is the common bound
+	// undecodable is how many times the processor time of as many datagrams that nobody can decode it
+	// may take; 0: it is not compared
+	undecodable float64
+	mass        int // octets that the victim may hold because of the attack; 0 is the common bound
 }
 
 // attackEnv is what an attack works with.
@@ -42,7 +45,9 @@ type attackEnv struct {
 	peers   []*peer
 	used    int
 
-	bystander uint8 // of the present attack
+	bystander  uint8       // of the present attack
+	sealed     sealedStats // before it
+	sealedSent int         // packets of it
 }
 
 // freshAddr returns an address and port of the attacker that were not used before.

@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
 // What an attack may cost the victim.
@@ -30,9 +32,10 @@ const (
 
 // cost is what was taken of the victim in one measurement.
 type cost struct {
-	Packets      int           `json:"packets"`   // set-up included
-	Attack       time.Duration `json:"attack_ns"` // of processors
-	Honest       time.Duration `json:"honest_ns"` // for honest packets
+	Packets      int           `json:"packets"`                  // set-up included
+	Attack       time.Duration `json:"attack_ns"`                // of processors
+	Honest       time.Duration `json:"honest_ns"`                // for honest packets
+	Undecodable  time.Duration `json:"undecodable_ns,omitempty"` // for datagrams that nobody can decode
 	Hold         sctp.Hold     `json:"hold"`
 	Heap         int64         `json:"heap"`    // octets that are alive, less those of before
 	Account      int64         `json:"account"` // octets
@@ -42,6 +45,15 @@ type cost struct {
 // timeRatio is how much more processor time an attack takes than what is honest.
 func (c *cost) timeRatio() float64 {
 	return c.Attack.Seconds() / max(c.Honest.Seconds(), 1e-6)
+}
+
+// undecodableRatio is how much more processor time an attack takes than what nobody can decode. It is
+// 0 where the two were not compared.
+func (c *cost) undecodableRatio() float64 {
+	if c.Undecodable == 0 {
+		return 0
+	}
+	return c.Attack.Seconds() / c.Undecodable.Seconds()
 }
 
 // heapAllowed is how much live heap may have, octets.
@@ -185,6 +197,10 @@ func medianCost(list []cost) cost {
 	slices.SortFunc(holds, func(a, b cost) int { return int(a.Hold.Time - b.Hold.Time) })
 	mid := ratios[len(list)/2]
 	c.Packets, c.Attack, c.Honest, c.Hold = mid.Packets, mid.Attack, mid.Honest, holds[len(list)/2].Hold
+	slices.SortFunc(ratios, func(a, b cost) int { return int(1e6 * (a.undecodableRatio() - b.undecodableRatio())) })
+	if mid = ratios[len(list)/2]; mid.Undecodable > 0 {
+		c.Attack, c.Undecodable = mid.Attack, mid.Undecodable
+	}
 	return c
 }
 
@@ -200,4 +216,26 @@ func (c *cost) tableCells() []string {
 	return append([]string{
 		fmt.Sprintf("%.1f", c.Attack.Seconds()*1e6/float64(max(c.Packets, 1))), ratio}, append(hold,
 		fmt.Sprint(c.Heap>>10), fmt.Sprint(c.Account>>10), fmt.Sprint(c.Associations))...)
+}
+
+// costOfUndecodable sends as many packets of the same lengths as fast as they go, for which the victim
+// has no use: their checksums are wrong.
+func (a *arena) costOfUndecodable(packets []sentPacket) (time.Duration, error) {
+	from := netip.AddrPortFrom(a.friendAddr, friendSealed)
+	to := a.victimPort(portSealed)
+	junk := make([]byte, mostHonest)
+	return a.victimTime(func() error {
+		start := time.Now()
+		for _, m := range packets {
+			for due := m.at.Sub(packets[0].at); time.Since(start) < due; {
+				runtime.Gosched()
+			}
+			pkt := forge.Packet(from.Port(), to.Port(), 1, junk[:min(max(m.length-wire.CommonHeaderLen, 0), len(junk))])
+			pkt[8]++ // of its checksum
+			if err := a.w.sendIP(a.w.carrySCTP(from.Addr(), to.Addr(), encapPort, pkt)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -26,6 +26,8 @@ type honestClient struct {
 	load   atomic.Pointer[string]
 	octets map[string]*atomic.Uint64 // that the victim has confirmed, by flow
 
+	sealedTag atomic.Uint32 // of its encrypted association
+
 	mu   sync.Mutex
 	errs []string
 	stop []func()
@@ -62,7 +64,7 @@ func runFriend(at *family, kind string) error {
 	if err != nil {
 		return err
 	}
-	f := &honestClient{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
+	f := &honestClient{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}, flowSealed: {}}}
 	if f.dev, err = rdma.NewDevice(link,
 		&rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, LocalAddrs: []netip.Addr{f.friendAddr}}}); err != nil {
 		return err
@@ -77,8 +79,9 @@ func runFriend(at *family, kind string) error {
 			f.setLoad(flow)
 			return nil, err
 		},
-		"stats": func(json.RawMessage) (any, error) { return f.snapshotStats(), nil },
-		"ping":  func(json.RawMessage) (any, error) { return nil, f.pingVictim() },
+		"stats":  func(json.RawMessage) (any, error) { return f.snapshotStats(), nil },
+		"sealed": f.answerSealed,
+		"ping":   func(json.RawMessage) (any, error) { return nil, f.pingVictim() },
 		"pings": func(json.RawMessage) (any, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -137,6 +140,11 @@ func (f *honestClient) startFlows() error {
 	if _, err := conn.WriteMsg([]byte(askFriend), sctp.SendInfo{}); err != nil {
 		return err
 	}
+	endSealed, err := f.startSealed(ctx, running)
+	if err != nil {
+		return err
+	}
+	f.stop = append(f.stop, endSealed)
 	w, err := newWriter(ctx, f)
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func allAttacks(f *family) (list []attack) {
 		list []attack
 	}{
 		{flowSCTP, blindAttacks(f)}, {flowSCTP, setupAttacks(f)}, {flowSCTP, bombAttacks(f)}, {flowSCTP, dataAttacks()},
-		{flowSCTP, peerAttacks()}, {flowRDMA, rdmaAttacks()}, {flowRDMA, sessionAttacks()}, {flowRDMA, reachAttacks()}, {flowSCTP, lateAttacks()}, {flowSCTP, udpAttacks(f)},
+		{flowSCTP, peerAttacks()}, {flowRDMA, rdmaAttacks()}, {flowRDMA, sessionAttacks()}, {flowRDMA, reachAttacks()}, {flowSCTP, lateAttacks()}, {flowSCTP, sealedAttacks()}, {flowSCTP, udpAttacks(f)},
 	} {
 		for _, t := range g.list {
 			t.flow = g.flow

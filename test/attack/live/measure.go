@@ -352,7 +352,8 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 			return err
 		}
 		list = append(list, c)
-		if len(list) == costRounds || c.timeRatio() <= mostRatio && c.Hold.Time <= mostHold && len(list) == 1 ||
+		if len(list) == costRounds || c.timeRatio() <= mostRatio && c.Hold.Time <= mostHold && len(list) == 1 &&
+			c.undecodableRatio() <= t.undecodable ||
 			!a.measuresTimes() || len(r.Failures) > 0 {
 			break
 		}
@@ -360,6 +361,9 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 	}
 	r.Cost = medianCost(list)
 	r.Cost.judgeCost(t.idle, a.measuresTimes(), fail)
+	if v := r.Cost.undecodableRatio(); v > t.undecodable {
+		fail("%.2f times the processor time of what nobody can decode, %.1f are allowed", v, t.undecodable)
+	}
 	if t.finish != nil {
 		if err := t.finish(a.x); err != nil {
 			fail("%v", err)
@@ -447,6 +451,11 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *reactionLog, first bool,
 		})
 		if err != nil && first {
 			fail("%v", err)
+		}
+	}
+	if t.undecodable > 0 {
+		if c.Undecodable, err = a.costOfUndecodable(packets); err != nil {
+			return c, true, err
 		}
 	}
 	c.Honest, err = a.costOfHonest(packets)
@@ -708,7 +717,7 @@ func (a *arena) listenAtClient() (*listener, error) {
 	l.seen.rows = a.seen.rows
 	l.seen.suffix = client
 	l.seen.ignore = map[string]bool{"DATA": true, "SACK": true, "HEARTBEAT": true, "HEARTBEAT ACK": true,
-		"Accept": true, "COOKIE ECHO": true}
+		"Accept": true, "COOKIE ECHO": true, "DTLS": true}
 	go func() {
 		defer close(l.over)
 		forEachPacket(fd, l.done, func(ip []byte) { l.seen.noteIPPacket(ip, a.w.udp) })

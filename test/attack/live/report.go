@@ -59,6 +59,9 @@ func (r *row) tableCells() []string {
 		name += " (udp)"
 	}
 	verdict := "holds"
+	if v := r.Cost.undecodableRatio(); v > 0 {
+		verdict = fmt.Sprintf("holds, %.1f times undecodable", v)
+	}
 	if len(r.Failures) > 0 {
 		verdict = "FAILS: " + strings.Join(r.Failures, "; ")
 		if r.Refused != "" {

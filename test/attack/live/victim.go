@@ -114,6 +114,9 @@ func runVictim(f *family, kind string, memory int64) error {
 		}
 		go v.acceptAssocs(l)
 	}
+	if err := v.serveSealed(); err != nil {
+		return err
+	}
 	if v.cq, err = v.dev.CreateCQ(2 * maxSessions * 2 * queueLen); err != nil {
 		return err
 	}
@@ -140,6 +143,7 @@ func runVictim(f *family, kind string, memory int64) error {
 			return nil, err
 		},
 		"holds":  func(json.RawMessage) (any, error) { return v.dev.Transport().LongestHold(), nil },
+		"sealed": v.answerSealed,
 		"memory": func(json.RawMessage) (any, error) { return nil, v.memory.checkMemory() },
 		"mtu": func(arg json.RawMessage) (any, error) {
 			var to netip.Addr
@@ -202,7 +206,7 @@ func (v *victim) dropAttackers(f *family) {
 	conns := slices.Collect(maps.Keys(v.conns))
 	v.mu.Unlock()
 	for _, c := range conns {
-		if c != v.friend.Load() {
+		if c != v.friend.Load() && !isSealed(c) {
 			c.Abort("")
 		}
 	}
