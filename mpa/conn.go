@@ -87,6 +87,7 @@ type Conn struct {
 	fenced     bool // responder: no FPDU has come, so none may leave (section 7.1.2 rule 4)
 	batch      Batch
 	segment    ddp.Segment
+	run        ddp.Run
 	rest       [][]byte // what is to be written of the batch, or of control
 	written    int      // octets written of the batch
 	acked      int      // FPDUs of the batch that are wholly written

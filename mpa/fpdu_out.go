@@ -5,6 +5,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/crc32c"
+	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
 const (
@@ -13,6 +14,8 @@ const (
 	copiedBody = 256
 	// MaxBatch bounds the octets that are written at once. An FPDU may go beyond it.
 	MaxBatch = 256 << 10
+	// maxRun is how many segments are cut at once.
+	maxRun = 16
 	// maxPieces is how many pieces one system call takes on all systems, with room for an FPDU.
 	maxPieces = 512
 	// minOwn and maxOwn bound the octets of a batch that are not the user's: headers, trailers,
@@ -88,6 +91,42 @@ func (f *Framer) HasRoom(b *Batch, mulpdu int) bool {
 	}
 	b.isFull = cap(b.own)-len(b.own) < lengthLen+ddp.MaxHeaderLen+2*copiedBody+3+crcLen+markerLen*f.mostMarkers(mulpdu)
 	return !b.isFull
+}
+
+// RoomForRun returns how many FPDUs, each with a ULPDU of mulpdu octets, AppendRun may append to a
+// batch that is to have most octets.
+func (f *Framer) RoomForRun(b *Batch, mulpdu, most int) int {
+	if f.MakesMarkers || mulpdu <= ddp.MaxHeaderLen+copiedBody {
+		return 0
+	}
+	fpdu := lengthLen + mulpdu + padLen(mulpdu) + crcLen
+	return min((min(most, MaxBatch)-b.octets)/fpdu, (maxPieces-8-len(b.pieces))/2,
+		(cap(b.own)-len(b.own))/(lengthLen+ddp.MaxHeaderLen+3+crcLen), maxRun)
+}
+
+// AppendRun makes FPDUs of the n segments of a run, and appends them to the batch, which has room.
+// There are no Markers.
+func (f *Framer) AppendRun(b *Batch, run *ddp.Run, n int) {
+	size, header := len(run.Body)/n, run.HeaderLen()
+	ulpdu := header + size
+	binary.BigEndian.PutUint16(f.head[:], uint16(ulpdu))
+	head := f.head[:lengthLen+header]
+	pad := zeros[:padLen(ulpdu)]
+	for i := range n {
+		run.PutHeader(i, head[lengthLen:])
+		b.own = append(b.own, head...)
+		b.flushOwn()
+		body := run.Body[i*size:][:size:size]
+		prefetch.ForRead(run.Beyond[min(i*size, len(run.Beyond)):min((i+1)*size, len(run.Beyond))])
+		b.pieces = append(b.pieces, body)
+		sum := uint32(0)
+		if f.MakesCRC {
+			sum = crc32c.Update(crc32c.Update(crc32c.Update(0, head), body), pad)
+		}
+		b.own = binary.LittleEndian.AppendUint32(append(b.own, pad...), sum)
+		b.octets += len(head) + size + len(pad) + crcLen
+		b.ends = append(b.ends, b.octets)
+	}
 }
 
 // mostMarkers bounds the Markers that go with one FPDU.

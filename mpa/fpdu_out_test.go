@@ -2,6 +2,7 @@ package mpa
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -143,4 +144,53 @@ func TestBatchIsBounded(t *testing.T) {
 		}
 		check.That(t, b.FPDUs() >= row.atLeast, "%s: %d FPDUs", row.name, b.FPDUs())
 	}
+}
+
+// A long message is cut in runs, and leaves in the FPDUs that it would leave in segment by segment.
+func TestRunsLeaveInTheSameFPDUs(t *testing.T) {
+	runs := uint64(0)
+	for _, emss := range []int{200, 536, 1447, 1448, 8961, 65483} {
+		for _, noCRC := range []bool{false, true} {
+			for _, tagged := range []bool{false, true} {
+				cfg, size := Config{EMSS: emss, NoCRC: noCRC}, 300_000
+				runner, single := newBulk(t, cfg, size), newBulk(t, cfg, size)
+				for i, p := 0, runner.gather[0].Mem.RAM(); i < size; i++ {
+					p[i] = byte(i ^ i>>8 ^ i>>16)
+				}
+				for _, k := range []*bulk{runner, single} {
+					send := func() error { return k.a.Conn.ds.SendTagged(7, 1<<40, 9, runner.gather, 1) }
+					if !tagged {
+						send = func() error { return k.a.Conn.ds.SendUntagged(0, [5]byte{1, 2, 3, 4, 5}, runner.gather, 1) }
+					}
+					must.OK(t, errors.Join(send(), send()))
+				}
+				var got, want []byte
+				for act, pieces := runner.a.Next(0, 100_000); act == ActWrite; act, pieces = runner.a.Next(0, 100_000) {
+					b := bytes.Join(pieces, nil)
+					must.That(t, len(pieces) <= maxPieces && len(b) < 100_000+emss, "%d octets in %d pieces", len(b),
+						len(pieces))
+					got = append(got, b...)
+					runner.a.Written(0, len(b))
+				}
+				var seg ddp.Segment
+				var batch Batch
+				n := uint64(0)
+				f := Framer{MakesCRC: !noCRC}
+				for ; single.a.Conn.ds.NextSegment(single.a.MULPDU(), &seg); n++ {
+					batch.Reset()
+					must.That(t, f.HasRoom(&batch, single.a.MULPDU()), "no room")
+					f.Append(&batch, &seg)
+					want = append(want, bytes.Join(batch.Pieces(), nil)...)
+				}
+				must.That(t, bytes.Equal(got, want) && runner.a.Stats().FPDUsOut == n,
+					"EMSS %d, tagged %v: %d octets in %d FPDUs, not %d in %d, or others", emss, tagged, len(got),
+					runner.a.Stats().FPDUsOut, len(want), n)
+				must.Equal(t, "messages that are not acknowledged", runner.a.Conn.ds.Unfinished(), 0)
+				if runner.a.run.HeaderLen() > 0 {
+					runs++
+				}
+			}
+		}
+	}
+	must.Equal(t, "cases in which there were runs", runs, 4*4)
 }

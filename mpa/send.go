@@ -69,9 +69,15 @@ func (c *Conn) fill(most int) bool {
 	}
 	c.batch.Reset()
 	c.written, c.acked, c.copied = 0, 0, false
-	for c.maySend() && c.batch.octets < most && c.out.HasRoom(&c.batch, c.mulpdu) &&
-		c.ds.NextSegment(c.mulpdu, &c.segment) &&
-		fullOperation.has(c.state) {
+	for c.maySend() && c.batch.octets < most && c.out.HasRoom(&c.batch, c.mulpdu) {
+		if n := c.ds.NextRun(c.mulpdu, c.out.RoomForRun(&c.batch, c.mulpdu, most), &c.run); n > 0 {
+			c.out.AppendRun(&c.batch, &c.run, n)
+			c.stats.FPDUsOut += uint64(n)
+			continue
+		}
+		if !c.ds.NextSegment(c.mulpdu, &c.segment) || !fullOperation.has(c.state) {
+			break
+		}
 		c.out.Append(&c.batch, &c.segment)
 		c.stats.FPDUsOut++
 	}
