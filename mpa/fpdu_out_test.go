@@ -2,7 +2,7 @@ package mpa
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -148,49 +148,63 @@ func TestBatchIsBounded(t *testing.T) {
 
 // A long message is cut in runs, and leaves in the FPDUs that it would leave in segment by segment.
 func TestRunsLeaveInTheSameFPDUs(t *testing.T) {
-	runs := uint64(0)
-	for _, emss := range []int{200, 536, 1447, 1448, 8961, 65483} {
-		for _, noCRC := range []bool{false, true} {
-			for _, tagged := range []bool{false, true} {
-				cfg, size := Config{EMSS: emss, NoCRC: noCRC}, 300_000
-				runner, single := newBulk(t, cfg, size), newBulk(t, cfg, size)
-				for i, p := 0, runner.gather[0].Mem.RAM(); i < size; i++ {
-					p[i] = byte(i ^ i>>8 ^ i>>16)
-				}
-				for _, k := range []*bulk{runner, single} {
-					send := func() error { return k.a.Conn.ds.SendTagged(7, 1<<40, 9, runner.gather, 1) }
-					if !tagged {
-						send = func() error { return k.a.Conn.ds.SendUntagged(0, [5]byte{1, 2, 3, 4, 5}, runner.gather, 1) }
-					}
-					must.OK(t, errors.Join(send(), send()))
-				}
-				var got, want []byte
-				for act, pieces := runner.a.Next(0, 100_000); act == ActWrite; act, pieces = runner.a.Next(0, 100_000) {
-					b := bytes.Join(pieces, nil)
-					must.That(t, len(pieces) <= maxPieces && len(b) < 100_000+emss, "%d octets in %d pieces", len(b),
-						len(pieces))
-					got = append(got, b...)
-					runner.a.Written(0, len(b))
-				}
-				var seg ddp.Segment
-				var batch Batch
-				n := uint64(0)
-				f := Framer{MakesCRC: !noCRC}
-				for ; single.a.Conn.ds.NextSegment(single.a.MULPDU(), &seg); n++ {
-					batch.Reset()
-					must.That(t, f.HasRoom(&batch, single.a.MULPDU()), "no room")
-					f.Append(&batch, &seg)
-					want = append(want, bytes.Join(batch.Pieces(), nil)...)
-				}
-				must.That(t, bytes.Equal(got, want) && runner.a.Stats().FPDUsOut == n,
-					"EMSS %d, tagged %v: %d octets in %d FPDUs, not %d in %d, or others", emss, tagged, len(got),
-					runner.a.Stats().FPDUsOut, len(want), n)
-				must.Equal(t, "messages that are not acknowledged", runner.a.Conn.ds.Unfinished(), 0)
-				if runner.a.run.HeaderLen() > 0 {
-					runs++
-				}
+	for _, row := range []struct {
+		name string
+		cfg  Config
+		most int
+		runs bool
+	}{
+		{"too short to refer to", Config{EMSS: 200}, 100_000, false},
+		{"short", Config{EMSS: 536}, 100_000, true},
+		{"of a packet, and no multiple of 4", Config{EMSS: 1447}, 100_000, true},
+		{"of a packet", Config{EMSS: 1448}, 100_000, true},
+		{"of a packet without CRC", Config{EMSS: 1448, NoCRC: true}, 100_000, true},
+		{"of a packet with Markers", Config{EMSS: 1448, Markers: true}, 100_000, false},
+		{"of a long packet", Config{EMSS: 8961}, 100_000, true},
+		{"padded, as only the longest are", Config{EMSS: 65483}, MaxBatch, true},
+	} {
+		for _, tagged := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, tagged %v", row.name, tagged), func(t *testing.T) {
+				testRuns(t, row.cfg, row.most, tagged, row.runs)
+			})
+		}
+	}
+}
+
+func testRuns(t *testing.T, cfg Config, most int, tagged, runs bool) {
+	const size = 300_000
+	runner, single := newBulk(t, cfg, size), newBulk(t, cfg, size)
+	memory := runner.gather[0].Mem.RAM()
+	for i := range memory {
+		memory[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	for _, k := range []*bulk{runner, single} {
+		for range 2 {
+			if tagged {
+				must.OK(t, k.a.Conn.ds.SendTagged(7, 1<<40, 9, runner.gather, 1))
+			} else {
+				must.OK(t, k.a.Conn.ds.SendUntagged(0, [5]byte{1, 2, 3, 4, 5}, runner.gather, 1))
 			}
 		}
 	}
-	must.Equal(t, "cases in which there were runs", runs, 4*4)
+	var got, want []byte
+	for act, pieces := runner.a.Next(0, most); act == ActWrite; act, pieces = runner.a.Next(0, most) {
+		b := bytes.Join(pieces, nil)
+		must.That(t, len(pieces) <= maxPieces && len(b) < most+cfg.EMSS, "%d octets in %d pieces", len(b), len(pieces))
+		got = append(got, b...)
+		runner.a.Written(0, len(b))
+	}
+	var seg ddp.Segment
+	var batch Batch
+	f, n := Framer{MakesCRC: !cfg.NoCRC, MakesMarkers: cfg.Markers}, uint64(0)
+	for ; single.a.Conn.ds.NextSegment(single.a.MULPDU(), &seg); n++ {
+		for batch.Reset(); !f.HasRoom(&batch, single.a.MULPDU()); batch.Reset() {
+		}
+		f.Append(&batch, &seg)
+		want = append(want, bytes.Join(batch.Pieces(), nil)...)
+	}
+	must.That(t, bytes.Equal(got, want) && runner.a.Stats().FPDUsOut == n,
+		"%d octets in %d FPDUs, not %d in %d, or others", len(got), runner.a.Stats().FPDUsOut, len(want), n)
+	must.Equal(t, "messages that are not acknowledged", runner.a.Conn.ds.Unfinished(), 0)
+	must.Equal(t, "there were runs", runner.a.run.HeaderLen() > 0, runs)
 }
