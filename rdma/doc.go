@@ -64,9 +64,9 @@
 // # Ordering
 //
 // Requests complete in the order they were posted, and so do receives. Between the two there is no
-// order: over TCP the answer to a Send may have been received before the Send completes. What a Write has put into remote memory may be
-// looked at once a Send posted after it has been received there (RFC 5040 section 5.5). Octets of
-// an operation under way are indeterminate.
+// order: over TCP the answer to a Send may have been received before the Send completes. What a
+// Write has put into remote memory may be looked at once a Send posted after it has been received
+// there (RFC 5040 section 5.5). Octets of an operation under way are indeterminate.
 //
 // A Read is answered after later requests have arrived. So a Send with Invalidate of the STag that
 // an earlier Read names may end the stream. Post it with [Fence], which waits for the Read.
