@@ -37,6 +37,8 @@ type order struct {
 	OwnPorts uint16    // of a client: how far its fixed SCTP ports are from the servers'
 	Seed     uint64
 
+	Certificate string // file; empty: all goes in the clear
+
 	Clients []netip.Addr // of a server over conn: where each client is
 	Index   int          // of a client over conn: which of these it is
 }
@@ -72,6 +74,7 @@ type child struct {
 	arenas  chan []byte // memory of sessions that have ended
 	working atomic.Int64
 	devices []*rdma.Device
+	keys    *keyRing
 
 	mu      sync.Mutex
 	resting bool
@@ -95,6 +98,9 @@ func serveOrders(text string) error {
 	}
 	var err error
 	if c.book, err = openLedger(c.Ledger); err != nil {
+		return err
+	}
+	if c.keys, err = openKeys(c.Certificate); err != nil {
 		return err
 	}
 	var cancel context.CancelFunc
@@ -236,7 +242,13 @@ func (c *child) openDevice(s service) (*rdma.Device, error) {
 }
 
 func (c *child) newDevice(link rawio.Link, s service) (*rdma.Device, error) {
-	d, err := rdma.NewDevice(link, &rdma.Config{SCTP: c.sctpConfig(s)})
+	cfg := rdma.Config{TLS: c.keys.tls, SCTP: c.sctpConfig(s)}
+	var err error
+	if cfg.SCTP.RestartStore, err = c.keys.storeFor(s.Name); err != nil {
+		link.Close()
+		return nil, err
+	}
+	d, err := rdma.NewDevice(link, &cfg)
 	if err != nil {
 		link.Close()
 		return nil, err
@@ -261,6 +273,17 @@ func (c *child) sctpConfig(s service) sctp.Config {
 	}
 	cfg.RTOInitial, cfg.RTOMin, cfg.RTOMax = 500*time.Millisecond, 200*time.Millisecond, time.Second
 	cfg.HeartbeatInterval = 500 * time.Millisecond
+	return cfg
+}
+
+// plainConfig is that of associations without RDMA: encrypted, if all is.
+func (c *child) plainConfig(s service) sctp.Config {
+	cfg := c.sctpConfig(s)
+	cfg.TLS = c.keys.tls
+	if cfg.TLS != nil {
+		cfg.RestartStore = c.keys.stores[s.Name]
+	}
+	cfg.Events, cfg.RecvBuffer, cfg.SendBuffer = sctpEvents, sctpRecvBuffer, sctpSendBuffer
 	return cfg
 }
 

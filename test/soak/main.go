@@ -37,6 +37,8 @@ type options struct {
 	rate     float64
 	loss     float64
 	seed     uint64
+
+	encrypted bool
 }
 
 func main() {
@@ -50,6 +52,7 @@ func main() {
 		"operations a second of each client, of which there are two on each link")
 	flag.Var(cli.Float(&o.loss, 1, 0, 100), "loss", "`percent` of the packets that are lost")
 	flag.Var(cli.Int(&o.seed, uint64(time.Now().UnixNano()), 0, math.MaxUint64), "seed", "of the faults and the load")
+	flag.BoolVar(&o.encrypted, "encrypted", false, "encrypt all, with keys for restarts after kills")
 	flag.Parse()
 	if *text != "" {
 		if err := serveOrders(*text); err != nil {

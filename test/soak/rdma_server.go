@@ -214,8 +214,7 @@ func (c *child) listenOn(dev *rdma.Device) error {
 	if err != nil {
 		return err
 	}
-	cfg := c.sctpConfig(c.Serve)
-	cfg.Events, cfg.RecvBuffer, cfg.SendBuffer = sctpEvents, sctpRecvBuffer, sctpSendBuffer
+	cfg := c.plainConfig(c.Serve)
 	sl, err := dev.Transport().Listen(c.Serve.SCTPPort, &cfg)
 	if err != nil {
 		return err

@@ -113,6 +113,12 @@ func (r *run) startProcess(name string) error {
 	o := order{Name: name, Number: r.numbers, Link: r.link, Rate: r.rate, Seed: r.rng.Uint64(), Local: hostAddrs(1),
 		Servers: services, Clients: []netip.Addr{hostAddrs(1)[0], hostAddrs(11)[0]},
 		Index: slices.Index(clientNames, name)}
+	if r.encrypted {
+		var err error
+		if o.Certificate, err = makeCertificate(r.dir, name); err != nil {
+			return err
+		}
+	}
 	if name == mortalClient {
 		o.OwnPorts, o.Local = 1000, hostAddrs(11)
 	} else {

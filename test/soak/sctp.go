@@ -146,8 +146,8 @@ func (l *lane) sctpSession() {
 	if err != nil {
 		return
 	}
-	cfg := l.sctpConfig(l.to)
-	cfg.Events, cfg.RecvBuffer, cfg.SendBuffer, cfg.LocalPort = sctpEvents, sctpRecvBuffer, sctpSendBuffer, l.port
+	cfg := l.plainConfig(l.to)
+	cfg.LocalPort = l.port
 	ctx, cancel := context.WithTimeout(l.ctx, stuckFor)
 	conn, err := l.dev.Transport().Dial(ctx, l.peerAddr(l.to.SCTPPort), &cfg)
 	cancel()
