@@ -23,5 +23,8 @@ func (r *Receiver) TakeOutside(d wire.Data) error {
 	if d.B() && !d.U() {
 		r.reassembly.MarkDelivered(d.Stream(), d.SSN(), d.TSN())
 	}
+	if r.isFrozen() {
+		return nil // what is held stays as it is
+	}
 	return r.reassembly.Check(r.tracker.Cum())
 }

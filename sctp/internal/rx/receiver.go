@@ -146,6 +146,9 @@ func (r *Receiver) drop() Admission {
 func (r *Receiver) Placed(d wire.Data) {
 	r.tracker.Add(d.TSN())
 	r.ackPolicy.NoteData(d.I())
+	if r.isFrozen() {
+		return // what is held stays as it is
+	}
 	if !d.U() {
 		r.reassembly.MarkDelivered(d.Stream(), d.SSN(), d.TSN())
 	}

@@ -74,8 +74,9 @@ func (r *Reassembly) forgetStreams() {
 // its streams. What is incomplete is dropped. It ends Freeze. After an error, a *ViolationError or
 // ErrMessageTooBig, the association is to be aborted.
 func (r *Receiver) RestartTSN(first wire.TSN) error {
-	if r.isFrozen() {
-		if err := r.thaw(&resetMark{after: first - 1, restarts: true}); err != nil {
+	if last, cum := first-1, r.tracker.Cum(); r.isFrozen() {
+		isFar := uint32(cum-last) >= tsnset.MaxWindow && uint32(last-cum) >= tsnset.MaxWindow
+		if err := r.thaw(&resetMark{after: last, restarts: true, isFar: isFar}); err != nil {
 			return err
 		}
 	} else {

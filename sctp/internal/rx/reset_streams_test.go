@@ -303,6 +303,71 @@ func TestFragmentsWithoutAMessageBehindARestart(t *testing.T) {
 	}
 }
 
+// A peer may answer a reset of TSNs with any others. What was frozen is of before then, and costs no
+// more than it did.
+func TestRestartFarFromFrozenData(t *testing.T) {
+	for _, newResetReceiver := range []func() *Receiver{newReceiver, newAbandoned} {
+		for _, first := range []wire.TSN{1 << 31, 1 << 30, 3 << 30, 4 + 1<<16, 1<<32 - 1<<16} {
+			r := newResetReceiver()
+			r.Freeze()
+			mustPacket(t, r, 0, onStream(1, 1, 0, be, "a"), onStream(1, 2, 1, wire.FlagB, "lost"), onStream(1, 4, 3, be, "d"))
+			held := r.Held()
+			must.OK(t, r.ResetStreams(streamList(5), 1))
+			must.OK(t, r.RestartTSN(first))
+			check.That(t, r.Held() <= held+4096, "%d octets are held, and %d were", r.Held(), held)
+			check.Equal(t, "messages", mustDrain(t, r), "a|d|")
+			check.Equal(t, "cumulative TSN", r.CumTSN(), first-1)
+			must.OK(t, r.Audit(0))
+			mustPacket(t, r, 0, onStream(1, int(uint32(first)), 0, be, "z"))
+			check.Equal(t, "messages", mustDrain(t, r), "z|")
+		}
+	}
+}
+
+// DATA that is acknowledged and discarded leaves what is frozen where it is.
+func TestDiscardedDataWhileFrozen(t *testing.T) {
+	for _, newResetReceiver := range []func() *Receiver{newReceiver, newAbandoned} {
+		r := newResetReceiver()
+		mustPacket(t, r, 0, onStream(1, 1, 0, be, "a"))
+		r.Freeze()
+		mustPacket(t, r, 0, onStream(1, 2, 1, wire.FlagB, "b"))
+		for _, d := range []wire.Data{onStream(99, 4, 0, be, "x"), onStream(99, 3, 7, be, "y")} {
+			must.That(t, r.Admit(d) == New, "not admitted")
+			r.Placed(d)
+			must.OK(t, r.PacketDone(0))
+		}
+		outside := onStream(0, 5, 0, be|wire.FlagU, "z")
+		must.That(t, r.AdmitOutside(outside) == New, "not admitted")
+		must.OK(t, r.TakeOutside(outside))
+		mustPacket(t, r, 0, onStream(1, 6, 0, be, "c"))
+		must.OK(t, r.Audit(0))
+		must.OK(t, r.RestartTSN(6))
+		check.Equal(t, "messages", mustDrain(t, r), "a|c|")
+		check.Equal(t, "cumulative TSN", r.CumTSN(), 6)
+		must.OK(t, r.Audit(0))
+	}
+}
+
+// A FORWARD TSN far ahead of what is frozen is not taken. It comes again.
+func TestForwardTSNFarAheadWhileFrozen(t *testing.T) {
+	r := newAbandoned()
+	forward := func(t wire.TSN) bool {
+		f, _ := wire.AsForwardTSN(wire.Chunk(wire.AppendForwardTSN(nil, t, nil)))
+		return r.ForwardTSN(f)
+	}
+	r.Freeze()
+	mustPacket(t, r, 0, onStream(1, 1, 0, be, "a"), onStream(1, 3, 2, be, "c"))
+	for _, far := range []wire.TSN{1 << 31, 1<<31 - 1, 2 + 1<<16, 1, 0} {
+		check.That(t, !forward(far), "FORWARD TSN %d is taken", far)
+	}
+	check.That(t, forward(1+1<<16), "one at the end of the window is not taken")
+	must.OK(t, r.Thaw())
+	check.Equal(t, "messages", mustDrain(t, r), "a|")
+	must.OK(t, r.Audit(0))
+	check.That(t, forward(1<<30), "one far ahead is not taken when nothing is frozen")
+	must.OK(t, r.Audit(0))
+}
+
 // Messages that the peer gives up while DATA is frozen are not waited for.
 func TestForwardTSNWhileFrozen(t *testing.T) {
 	r := newAbandoned()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -39,7 +40,8 @@ type frozenChunk struct {
 type resetMark struct {
 	after    wire.TSN
 	streams  []wire.StreamID // nil: all
-	restarts bool            // TSNs are reset too
+	restarts bool            // TSNs are reset too,
+	isFar    bool            // and go on far from those that were: all that is frozen is of before
 }
 
 // Bounds of what is set aside.
@@ -126,7 +128,8 @@ func (r *Receiver) freeze(t wire.TSN, c wire.Chunk, payload int) {
 
 // freezeForwardTSN is ForwardTSN and IForwardTSN while DATA is frozen.
 func (r *Receiver) freezeForwardTSN(t wire.TSN, c wire.Chunk) bool {
-	if !r.tracker.Cum().Less(t) || len(r.aside.frozen) >= maxFrozen {
+	// One far ahead has to come again: what is frozen would have no order.
+	if uint32(t-r.tracker.Cum())-1 >= tsnset.MaxWindow || len(r.aside.frozen) >= maxFrozen {
 		r.ackPolicy.NoteData(true)
 		return false
 	}
@@ -161,7 +164,9 @@ func (r *Receiver) thaw(more *resetMark) (err error) {
 	r.aside.isFrozen, r.aside.frozen, r.aside.marks = false, nil, nil
 	r.dropEmptyAside()
 	slices.SortStableFunc(list, func(a, b frozenChunk) int { return cmp.Compare(int32(a.tsn-b.tsn), 0) })
-	if more != nil {
+	if more != nil && more.isFar {
+		marks = append(marks, *more)
+	} else if more != nil {
 		at, _ := slices.BinarySearchFunc(marks, more.after, func(m resetMark, t wire.TSN) int {
 			return cmp.Compare(int32(m.after-t), 0)
 		})
@@ -169,7 +174,7 @@ func (r *Receiver) thaw(more *resetMark) (err error) {
 	}
 	for i := range list {
 		f := &list[i]
-		for ; len(marks) > 0 && marks[0].after.Less(f.tsn); marks = marks[1:] {
+		for ; len(marks) > 0 && !marks[0].isFar && marks[0].after.Less(f.tsn); marks = marks[1:] {
 			err = cmp.Or(err, r.resetAt(&marks[0]))
 		}
 		if r.unfreeze(f); err == nil {
