@@ -51,6 +51,27 @@ func FuzzHostilePeer(f *testing.F) {
 		f.Add(slices.Concat(s, step(240, 1, 2, 3),
 			step(0, append([]byte{4}, wire.AppendSack(nil, wire.SackFields{ARwnd: 100})...)...)))
 	}
+	for i := range situations {
+		for _, kind := range []byte{changing, interleaving, changing | interleaving} {
+			s := []byte{byte(i) + kind*byte(len(situations))}
+			reconfig := func(how byte, b []byte) []byte {
+				return step(0, append([]byte{how}, wire.CloseChunk(append(wire.AppendReconfig(nil), b...), 0)...)...)
+			}
+			iData := wire.AppendIDataHeader([]byte{4}, wire.IDataFields{Flags: 2, MID: 1, PayloadLen: 4})
+			f.Add(slices.Concat(s, step(240, 1, 2), step(245, 1, 0), step(0, data(3, 1, 10)...),
+				reconfig(4, wire.AppendReconfigResponse(nil, 0, wire.ReconfigPerformed)), step(240, 1)))
+			f.Add(slices.Concat(s, step(0, data(3, 1, 10)...), reconfig(4, wire.AppendOutgoingReset(nil, 0, 0, 1, nil)),
+				step(0, data(3, 0, 10)...), step(0, data(3, 0, 10)...), step(245, 4), step(255), step(210, 50)))
+			f.Add(slices.Concat(s, reconfig(4, wire.AppendTSNReset(nil, 0)), step(255), step(255),
+				reconfig(4, wire.AppendIncomingReset(nil, 0, []wire.StreamID{0})), step(240, 1), step(255)))
+			f.Add(slices.Concat(s, reconfig(4, wire.AppendAddStreams(nil, wire.ParamAddInStreams, 0, 3)), step(245, 8, 0, 0, 0),
+				step(245, 65, 0), step(255), step(210, 90)))
+			f.Add(slices.Concat(s, step(0, append(iData, 1, 2, 3, 4)...), step(0, append([]byte{4},
+				wire.AppendIForwardTSN(nil, 3, []wire.ISkip{{Stream: 0, MID: 1}})...)...), step(230)))
+			f.Add(slices.Concat(s, step(240, 1, 2, 3, 4, 5), step(210, 60), step(0, append([]byte{4},
+				wire.AppendForwardTSN(nil, 3, []wire.Skip{{Stream: 0, SSN: 1}})...)...), step(230)))
+		}
+	}
 	for i, b := range corpus.Packets() {
 		chunks := b[wire.CommonHeaderLen:]
 		tag := byte(4)

@@ -14,6 +14,8 @@ type observedState struct {
 	cookie   []byte   // the last that the victim has given
 	offered  uint32   // the tag beside it
 	beat     []byte   // of its last HEARTBEAT
+	request  uint32   // the number that it expects of the next RE-CONFIG request
+	asked    uint32   // the number of its own last one
 }
 
 // learnFrom looks at what a host sends.
@@ -27,7 +29,7 @@ func (l *fuzzBed) learnFrom(h *host, pkts []sentPacket) {
 		it := p.Chunks()
 		for c, ok := it.Next(); ok; c, ok = it.Next() {
 			if i, err := wire.AsInit(c); err == nil && h == l.peer {
-				k.expected = i.TSN()
+				k.expected, k.request = i.TSN(), uint32(i.TSN())
 			}
 			if h == l.victim {
 				k.learnFromVictim(c)
@@ -57,11 +59,32 @@ func (k *observedState) learnFromVictim(c wire.Chunk) {
 	if d, err := wire.AsData(c); err == nil && k.sent.Less(d.TSN()) {
 		k.sent = d.TSN()
 	}
+	if d, err := wire.AsIData(c); err == nil && k.sent.Less(d.TSN()) {
+		k.sent = d.TSN()
+	}
+	if r, err := wire.AsReconfig(c); err == nil {
+		k.learnRequests(r)
+	}
 	if s, err := wire.AsSack(c); err == nil {
 		k.expected = s.CumTSN() + 1
 	}
 	if b, err := wire.AsHeartbeat(c); err == nil && b.Type() == wire.ChunkHeartbeat {
 		k.beat = b.Info()
+	}
+}
+
+// learnRequests learns the numbers of requests: its own, and those that it has answered.
+func (k *observedState) learnRequests(r wire.Reconfig) {
+	ps := r.Params()
+	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+		if len(p) < 8 {
+			continue
+		}
+		if seq := binary.BigEndian.Uint32(p[4:]); p.Type() != wire.ParamReconfigResponse {
+			k.asked = seq
+		} else if int32(seq-k.request) >= 0 {
+			k.request = seq + 1
+		}
 	}
 }
 
@@ -84,7 +107,9 @@ func (k *observedState) guideChunks(chunks []byte) (out []byte) {
 		default:
 			end := min(len(chunks), wire.PaddedLen(n))
 			out = append(out, chunks[:end]...)
-			k.relativeTSN(out[start : start+n])
+			if k.relativeTSN(out[start : start+n]); c.Type() == wire.ChunkReconfig {
+				k.relativeRequests(out[start+wire.ChunkHeaderLen : start+n])
+			}
 		}
 		chunks = chunks[min(len(chunks), wire.PaddedLen(n)):]
 	}
@@ -98,11 +123,41 @@ func (k *observedState) relativeTSN(c wire.Chunk) {
 	}
 	base := k.sent
 	switch c.Type() {
-	case wire.ChunkData, wire.ChunkCWR:
+	case wire.ChunkData, wire.ChunkIData, wire.ChunkForwardTSN, wire.ChunkIForwardTSN, wire.ChunkCWR:
 		base = k.expected
 	case wire.ChunkSack, wire.ChunkShutdown, wire.ChunkECNE:
 	default:
 		return
 	}
 	binary.BigEndian.PutUint32(c[4:], uint32(base.Add(uint32(int8(c[7])))))
+}
+
+// relativeRequests makes the numbers in RE-CONFIG parameters relative: those of requests to the next
+// one that the victim expects, those of responses to its own last one, and TSNs likewise.
+func (k *observedState) relativeRequests(params []byte) {
+	for len(params) >= 8 {
+		kind, n := wire.ParamType(binary.BigEndian.Uint16(params)), int(binary.BigEndian.Uint16(params[2:]))
+		if n < 8 || n > len(params) {
+			return
+		}
+		p := params[:n]
+		set := func(at int, base uint32) {
+			if len(p) >= at+4 {
+				binary.BigEndian.PutUint32(p[at:], base+uint32(int8(p[at+3])))
+			}
+		}
+		switch kind {
+		case wire.ParamReconfigResponse:
+			set(4, k.asked)
+			set(12, uint32(k.expected))
+			set(16, uint32(k.sent))
+		case wire.ParamOutgoingReset:
+			set(4, k.request)
+			set(8, k.asked)
+			set(12, uint32(k.expected))
+		default:
+			set(4, k.request)
+		}
+		params = params[min(len(params), wire.PaddedLen(n)):]
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/sched"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -54,6 +55,8 @@ const (
 	twoAddresses = 1 << iota // each host has
 	adaptation               // both require the same indication
 	placing                  // the victim's data goes where a Placer says, and is to be short
+	changing                 // messages may be given up, and streams and TSNs be reset and added
+	interleaving             // I-DATA, under a scheduler
 )
 
 func newBed(t testing.TB, variant byte) *fuzzBed {
@@ -65,6 +68,13 @@ func newBed(t testing.TB, variant byte) *fuzzBed {
 	}
 	if variant&placing != 0 {
 		l.placer, l.cfg.MaxMessage = byPPID{}, 3000
+	}
+	if variant&changing != 0 {
+		l.cfg.PartialReliability = true
+		l.cfg.StreamReset = assoc.AllowStreamReset | assoc.AllowTSNReset | assoc.AllowAddStreams
+	}
+	if variant&interleaving != 0 {
+		l.cfg.Interleaving, l.cfg.NewScheduler = true, sched.WeightedFairQueueing
 	}
 	for i, h := range []**host{&l.victim, &l.peer} {
 		addrs := []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 0)}

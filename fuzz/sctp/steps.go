@@ -43,7 +43,12 @@ func (l *fuzzBed) doStep(op byte, arg []byte) {
 			m.Expires = l.now.Add(wait)
 			m.Path, _ = v.a.PathTo(l.peer.Addrs[len(l.peer.Addrs)-1])
 		}
+		if l.cfg.PartialReliability {
+			m.Policy, m.Limit = assoc.AbandonPolicy(len(arg)%4), uint32(len(arg)/4%3)
+		}
 		v.a.Send(l.now, &m) // refused in many states
+	case op < 246 && l.cfg.StreamReset != 0 && len(arg) > 0:
+		l.askForStreams(arg)
 	case op < 247: // and has a wish about a path; refused if there is none
 		v.a.SetPrimary(l.peer.Addrs[len(arg)%len(l.peer.Addrs)])
 		v.a.RequestHeartbeat(l.now, l.peer.Addrs[len(arg)/2%len(l.peer.Addrs)])
@@ -57,6 +62,23 @@ func (l *fuzzBed) doStep(op byte, arg []byte) {
 		l.exchangePackets(1)
 	}
 	l.collectPackets(v)
+}
+
+// askForStreams has the victim's user ask the peer for something. It is refused in many states.
+func (l *fuzzBed) askForStreams(arg []byte) {
+	r := assoc.StreamRequest{ResetOut: arg[0]&1 != 0, ResetIn: arg[0]&2 != 0}
+	for _, s := range arg[1:] {
+		r.Streams = append(r.Streams, wire.StreamID(s%16))
+	}
+	switch arg[0] >> 2 % 4 {
+	case 1:
+		r = assoc.StreamRequest{ResetTSNs: true}
+	case 2:
+		r = assoc.StreamRequest{AddOut: len(arg) % 3, AddIn: len(arg) / 3 % 3}
+	}
+	if id, err := l.victim.a.StartInTurn(l.now, r); err == nil && arg[0]&64 != 0 {
+		l.victim.a.StopWaiting(l.now, id)
+	}
 }
 
 // attackPacket delivers a packet. With a tag that is not the association's it changes nothing
