@@ -249,6 +249,9 @@ func (l *assocSide) Pump() {
 	if l.down != nil {
 		return
 	}
+	if !l.up { // a peer that restarts before there are keys gets another tag, and nobody hears of it
+		l.out.tag = l.a.LocalTag()
+	}
 	for {
 		for {
 			ev, ok := l.a.PollEvent()
