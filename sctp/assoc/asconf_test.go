@@ -242,6 +242,7 @@ func TestAddressChangesRefused(t *testing.T) {
 
 // The chunks are announced under protection alone, and without AUTH: the seal is in its place.
 func TestAsconfIsAnnouncedUnderProtectionAlone(t *testing.T) {
+	// req dtlschunk-1.1-2
 	for _, isProtected := range []bool{false, true} {
 		w, _, _ := keyWorld(t)
 		w.Connect(&assoc.Config{Protected: isProtected})
