@@ -58,9 +58,11 @@ func TestSeeds(t *testing.T) {
 	sum.Write(&b)
 	t.Log(b.String())
 	for what, n := range map[string]int{"sides of associations": sum.Assocs, "messages": sum.Heard,
-		"sessions": sum.RDMA.Sessions, "sessions over TCP": sum.OverTCP.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
+		"sessions": sum.RDMA.Sessions + sum.OverTCP.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
 		check.That(t, n != 0 || *seedFlag != 0, "no %s: the worlds prove nothing", what)
 	}
+	check.That(t, n < 16 || sum.RDMA.Sessions > 0 && sum.OverTCP.Sessions > 0, "%d sessions over SCTP, %d over TCP",
+		sum.RDMA.Sessions, sum.OverTCP.Sessions)
 }
 
 // Worlds in which every association has extensions.
