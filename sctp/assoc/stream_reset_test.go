@@ -562,7 +562,7 @@ func TestRequestThatNobodyAnswers(t *testing.T) {
 	l := resetting(t, assoc.Config{AssocMaxRetrans: 3, PathMaxRetrans: 2, HeartbeatInterval: -1})
 	sendOn(l, 3, "a")
 	l.Send(l.Tag, l.Sack(l.HostTSN))
-	must.OK(t, l.A.ResetStreams(l.Now, true, false, []wire.StreamID{3}))
+	must.OK(t, startInTurn(l, assoc.StreamRequest{ResetOut: true, Streams: []wire.StreamID{3}}))
 	first := l.Flush()
 	rto := sctptest.Paths(l.A)[0].RTO
 	// req 6525-5.1.1-4
@@ -658,13 +658,18 @@ func TestRequestTakesAnotherPath(t *testing.T) {
 		len(w.Seen(w.Addrs[1][1], wire.ChunkReconfig, since)) > 0, "one path was tried")
 }
 
+func startInTurn(l *sctptest.Lab, r assoc.StreamRequest) error {
+	_, err := l.A.StartInTurn(l.Now, r)
+	return err
+}
+
 // A protocol that pairs streams has them never reset, and added in pairs.
 func TestStreamsOfAPlacerArePaired(t *testing.T) {
 	l := resettingUnder(t, assoc.Config{}, new(sctptest.Placer))
 	// req 6525-7-1
-	check.Error(t, "ResetStreams", l.A.ResetStreams(l.Now, true, true, nil), assoc.ErrStreamsPaired)
-	check.Error(t, "ResetTSNs", l.A.ResetTSNs(l.Now), assoc.ErrStreamsPaired)
-	check.Error(t, "AddStreams", l.A.AddStreams(l.Now, 2, 1), assoc.ErrStreamsPaired)
+	check.Error(t, "ResetStreams", startInTurn(l, assoc.StreamRequest{ResetOut: true, ResetIn: true}), assoc.ErrStreamsPaired)
+	check.Error(t, "ResetTSNs", startInTurn(l, assoc.StreamRequest{ResetTSNs: true}), assoc.ErrStreamsPaired)
+	check.Error(t, "AddStreams", startInTurn(l, assoc.StreamRequest{AddOut: 2, AddIn: 1}), assoc.ErrStreamsPaired)
 	for i, c := range []func(uint32) []byte{
 		func(n uint32) []byte { return reconfigChunk(outReset(n, 0, 999)) },
 		func(n uint32) []byte { return reconfigChunk(inReset(n)) },
@@ -681,7 +686,7 @@ func TestStreamsOfAPlacerArePaired(t *testing.T) {
 	check.Equal(t, "answer", tell(l, l.Send(l.Tag, reconfigChunk(addOut(1005, 2), addIn(1006, 2)))),
 		"[RESP 1005 Success - Performed, RESP 1006 Success - Performed] SACK | [ADD-OUT +0 2]")
 	l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN), wire.ReconfigPerformed)))
-	must.OK(t, l.A.AddStreams(l.Now, 3, 3))
+	must.OK(t, startInTurn(l, assoc.StreamRequest{AddOut: 3, AddIn: 3}))
 	check.Equal(t, "sent", tell(l, l.Flush()), "[ADD-OUT +1 3, ADD-IN +2 3]")
 }
 

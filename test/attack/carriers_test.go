@@ -123,7 +123,7 @@ func (v *carrierVictim) replaceAttacker(c *attacker.Choices) {
 		Careful: c.Below(2) == 0})
 }
 
-// step is one packet of an attacker, or something that befalls its connection.
+// step is one packet of an attacker, or something that happens to its connection.
 func (s *carriers) step() {
 	v := s.victims[s.c.Below(len(s.victims))]
 	switch {
