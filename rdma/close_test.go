@@ -33,8 +33,8 @@ type closeCall struct {
 	want error
 }
 
-// anyReason stands for whatever has ended the session.
-var anyReason = errors.New("any reason but the caller's context")
+// errAny stands for whatever has ended the session.
+var errAny = errors.New("any reason but the caller's context")
 
 // ends has the call made, and closed when blocked returns.
 func (c *blockedCall) ends(t *testing.T, by closeCall, blocked func()) {
@@ -45,7 +45,7 @@ func (c *blockedCall) ends(t *testing.T, by closeCall, blocked func()) {
 	must.OK(t, by.do())
 	err := <-end
 	ok := errors.Is(err, by.want)
-	if by.want == anyReason {
+	if by.want == errAny {
 		ok = err != nil && !errors.Is(err, context.DeadlineExceeded)
 	}
 	check.That(t, ok, "%s, ended by %s: %v, not %v", c.name, by.name, err, by.want)
@@ -96,7 +96,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 				go connect(ctx)
 				time.Sleep(time.Second)
 				return a.qp.Disconnect(ctx)
-			}, []closeCall{{"Close of the Device", x.a.Close, anyReason}, closeQP}},
+			}, []closeCall{{"Close of the Device", x.a.Close, errAny}, closeQP}},
 		}
 	}
 	var names []blockedCall
