@@ -45,9 +45,10 @@ func (c *Conn) ResetStreams(ctx context.Context, side StreamSide, streams ...uin
 
 // ResetTSNs has all messages and DATA chunks be numbered anew, in both directions (RFC 6525 section
 // 5.1.4). What was written before is acknowledged first. It waits for the peer's answer, as
-// ResetStreams does, and is possible once in 30 seconds. A peer that answers nothing ends the
-// association (ErrTSNResetUnanswered). What the peer has sent and is lost on its
-// way is not sent again, and a peer may cut a message there (section 5.2.4).
+// ResetStreams does, and is possible once in 30 seconds. What the peer has sent and is lost on its
+// way is not sent again, and a peer may cut a message there (section 5.2.4). A peer that answers
+// nothing ends the association (ErrTSNResetUnanswered). What has come since the request is lost then:
+// nobody can tell its order.
 func (c *Conn) ResetTSNs(ctx context.Context) error {
 	return c.askPeer(ctx, assoc.StreamRequest{ResetTSNs: true})
 }

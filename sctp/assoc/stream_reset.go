@@ -131,9 +131,10 @@ func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.Stream
 
 // ResetTSNs resets the numbering of all streams, in both directions, and that of DATA chunks. What
 // was given to Send before is acknowledged first; later messages wait. How it ends is an
-// EventTSNsReset. A peer that never answers ends the association (ErrTSNResetUnanswered): it may have
-// done it, and wait for other TSNs. What the peer has sent and is lost on its way is not sent again, and a peer may
-// cut a message there (section 5.2.4).
+// EventTSNsReset. What the peer has sent and is lost on its way is not sent again, and a peer may cut
+// a message there (section 5.2.4). A peer that never answers ends the association
+// (ErrTSNResetUnanswered): it may have done it, and wait for other TSNs. What has come since the
+// request is dropped then, as nobody can tell its order.
 func (a *Assoc) ResetTSNs(now rawio.Time) error {
 	return a.startStreamReset(now, reconfig.Request{ResetTSNs: true})
 }

@@ -307,7 +307,7 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		e.t.r.tally.countEnd(ev.Err)
 		e.t.r.tally.countKeys(l.a)
 		e.t.r.keys.Forget(l)
-		l.endLife(false)
+		l.endLife(ev.Err == assoc.ErrTSNResetUnanswered) // what has come since then has no number
 		e.dialAfter(time.Duration(e.t.rand.IntN(20_000)) * time.Millisecond)
 	}
 }

@@ -21,6 +21,7 @@ func Example() {
 		_, refused, _ := asks.HandleAck(ack)
 		fmt.Println(addrs.list, refused)
 	}
-	// Output: [192.0.2.1 192.0.2.2] <nil> [192.0.2.1 192.0.2.2] sctp: the peer has refused to
-	// change its addresses of this host: Operation Refused Due to Resource Shortage
+	// Output:
+	// [192.0.2.1 192.0.2.2] <nil>
+	// [192.0.2.1 192.0.2.2] sctp: the peer has refused to change its addresses of this host: Operation Refused Due to Resource Shortage
 }

@@ -5,6 +5,7 @@ import "github.com/rddp-go/rddp/rawio"
 // peerWindow is what is known about the peer's receive window, beside outstanding.rwnd.
 type peerWindow struct {
 	largest       uint32     // largest a_rwnd seen
+	last          uint32     // the last
 	probing       bool       // the only TSN outstanding is a zero window probe
 	probeAnswered bool       // a SACK has come since it was last sent
 	probeIsCut    bool       // probeAt is of a chunk that is cut to the window
@@ -16,7 +17,7 @@ type peerWindow struct {
 // setRwnd takes an a_rwnd (section 6.2.1, D).
 func (s *Sender) setRwnd(arwnd uint32) {
 	s.outstanding.rwnd = max(int(arwnd)-s.outstanding.dataInFlight, 0)
-	s.window.largest = max(s.window.largest, arwnd)
+	s.window.largest, s.window.last = max(s.window.largest, arwnd), arwnd
 }
 
 // windowIsSilly reports whether the window is too small to be worth a packet of new DATA. That

@@ -343,6 +343,9 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 	}
 	r.flags = r.flags&^flagProbeCopied | flagResent
 	r.missCount = 0
+	if s.outstanding.len() == 1 && int64(r.size) > int64(s.window.last) {
+		s.window.probing = true // the peer had no room for it, and has none yet
+	}
 	if s.window.probing {
 		s.window.probeAnswered = false
 		s.stats.rare().Probes++

@@ -270,6 +270,30 @@ func TestZeroWindowProbe(t *testing.T) {
 	check.That(t, l.s.Idle(l.now) && l.s.NextTimeout() == rawio.Never, "not idle")
 }
 
+// A chunk had room in the window when it was sent. If the peer has dropped it and closes its window,
+// it is a probe when it is sent again.
+func TestChunkThatHasNoRoomAnyMoreIsAProbe(t *testing.T) {
+	// req 9260-6.1-4
+	l := newLab(t, 1)
+	l.enqueueMany(2, full)
+	l.s.SetPeer(full, 16)
+	l.expectTSNs("the window takes one", "1")
+	l.handleSack(makeSack(0, 0))
+	check.That(t, l.runNextTimeout().Has(0), "no error for a chunk that is not acknowledged")
+	l.expectTSNs("again", "1")
+	for i := range 3 {
+		l.handleSack(makeSack(0, 0))
+		check.That(t, l.runNextTimeout() == 0, "probe %d raises an error although the peer answers", i)
+		l.expectTSNs("the probe again", "1")
+	}
+	check.That(t, l.runNextTimeout().Has(0), "no error for a probe that nothing answered")
+	l.expectTSNs("the probe again", "1")
+	l.handleSack(makeSack(0, 100000))
+	l.expectTSNs("the window opens: the dropped one, at once", "1")
+	l.sack(1)
+	l.expectTSNs("and the next", "2")
+}
+
 func TestProbeThatTheWindowTakes(t *testing.T) {
 	l := newLab(t, 1)
 	l.enqueueMany(3, full)
