@@ -290,6 +290,9 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		if w := e.t.r.watches[l.a]; w != nil && ev.Err == nil {
 			w.marks = assoc.Marks{} // TSNs go on elsewhere
 		}
+		if l.in != nil && ev.Err != nil && !ev.Change.ByPeer && !errors.Is(ev.Err, assoc.ErrStreamResetDenied) {
+			l.in.lossy = true // it had no answer: what has come since has no number
+		}
 	case assoc.EventPathUp, assoc.EventPathDown:
 		e.h.node.EP.Refresh(l.a)
 	case assoc.EventSendFailed:
@@ -307,7 +310,7 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 		e.t.r.tally.countEnd(ev.Err)
 		e.t.r.tally.countKeys(l.a)
 		e.t.r.keys.Forget(l)
-		l.endLife(ev.Err == assoc.ErrTSNResetUnanswered) // what has come since then has no number
+		l.endLife(false)
 		e.dialAfter(time.Duration(e.t.rand.IntN(20_000)) * time.Millisecond)
 	}
 }
