@@ -186,6 +186,7 @@ func (b *MemoryBudget) reclaimMemory() {
 		return cmp.Or(cmp.Compare(b.drawnOctets, a.drawnOctets),
 			cmp.Compare(b.c.origin.assocNumber, a.c.origin.assocNumber))
 	})
+	var short []*Transport // that had to end an association
 	for _, end := range [...]bool{false, true} {
 		for _, d := range list {
 			c := d.c
@@ -197,12 +198,16 @@ func (b *MemoryBudget) reclaimMemory() {
 			switch over := c.isOverShare(); {
 			case c.end.memoryFreed:
 			case end && over && c.memory.account.Pressure() == account.Full:
+				c.t.stats.memoryAborted.Add(1)
+				short = append(short, c.t)
 				c.abortForMemory(c.memory.account.FairShare())
-				c.t.eventLog.logLimit(limitMemory, c.t.stats.memoryAborted.Add(1))
 			case over, c.memory.underPressure.Load() && c.memory.account.IsEased(c.drawnOctets()):
 				c.setMemoryPressure(over)
 			}
 			c.unlock()
 		}
+	}
+	for _, t := range short { // with no lock held
+		t.eventLog.logLimit(limitMemory, t.stats.memoryAborted.Load())
 	}
 }

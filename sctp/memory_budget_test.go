@@ -2,6 +2,9 @@ package sctp
 
 import (
 	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/test/check"
@@ -47,6 +50,18 @@ func (a *attacker) sendMessages(n int) {
 	}
 }
 
+// statsWriter is the program's log, which looks at an association for each line.
+type statsWriter struct {
+	c     *Conn
+	lines []string
+}
+
+func (w *statsWriter) Write(b []byte) (int, error) {
+	w.c.Stats()
+	w.lines = append(w.lines, string(b))
+	return len(b), nil
+}
+
 // Peers of several Transports have one budget. Each may have half of it, whatever address it has.
 // When it is nearly used up, the one that has more than its share goes, although its Transport is
 // not the one that needs memory.
@@ -64,7 +79,11 @@ func TestTransportsShareABudget(t *testing.T) {
 	others[1].sendMessages(1)
 	others[2].sendMessages(3)
 	check.That(t, greedy.c.memory.account.ExceedsShare(greedy.c.drawnOctets()), "5 of 14 messages are a fair share")
+	log := &statsWriter{c: greedy.c}
+	greedy.b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)), true)
 	s.budget.reclaimMemory()
+	check.That(t, slices.ContainsFunc(log.lines, func(l string) bool { return strings.Contains(l, "MaxMemory") }),
+		"the log has %q", log.lines)
 	check.That(t, isClosed(greedy.c.Done()) && errors.As(greedy.c.Err(), new(*assoc.MemoryError)) &&
 		greedy.b.Stats().MemoryAborted == 1, "the greediest lives: %v", greedy.c.Err())
 	for i, p := range others {
