@@ -31,25 +31,30 @@ type order struct {
 	Link     string // raw, udp or conn
 	Ledger   string // file
 	Local    []netip.Addr
-	Serve    service   // of a server
+	Serve    []service // of a server: itself, or over conn one service for each client
 	Servers  []service // of a client
 	Rate     float64   // of a client: operations a second
 	OwnPorts uint16    // of a client: how far its fixed SCTP ports are from the servers'
 	Seed     uint64
 
 	Certificate string // file; empty: all goes in the clear
-
-	Clients []netip.Addr // of a server over conn: where each client is
-	Index   int          // of a client over conn: which of these it is
 }
 
 // service is where a server is found.
 type service struct {
 	Name     string
-	Addr     netip.Addr
-	UDPPort  uint16 // over conn that of the first client, each further one has the next
+	Addr     netip.Addr // at a server over conn: where the client is
+	UDPPort  uint16     // over conn that of both ends
 	RDMAPort uint16
 	SCTPPort uint16
+}
+
+// forClient is the service over the connection with a client, which has a port of its own at both
+// ends. peer is the address of the other end.
+func (s service) forClient(i int, peer netip.Addr) service {
+	s.Name, s.Addr = fmt.Sprintf("%s %d", s.Name, i), peer
+	s.UDPPort += uint16(i)
+	return s
 }
 
 // answer is what a process says to each command.
@@ -196,36 +201,13 @@ func (c *child) awaitRest() string {
 	return ""
 }
 
-// openDevices makes the devices of a server: one, or over conn one for each client.
-func (c *child) openDevices() ([]*rdma.Device, error) {
-	if c.Link != "conn" {
-		d, err := c.openDevice(c.Serve)
-		return []*rdma.Device{d}, err
-	}
-	var all []*rdma.Device
-	for i, client := range c.Clients {
-		port := c.Serve.UDPPort + uint16(i)
-		link, err := openConn(netip.AddrPortFrom(c.Local[0], port), netip.AddrPortFrom(client, port))
-		if err != nil {
-			return all, err
-		}
-		d, err := c.newDevice(link, c.Serve)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
-}
-
 // openDevice makes the device for one server, or of one. Only a server has ports that others know.
 func (c *child) openDevice(s service) (*rdma.Device, error) {
 	var link rawio.Link
 	var err error
 	switch c.Link {
 	case "conn":
-		port := s.UDPPort + uint16(c.Index)
-		link, err = openConn(netip.AddrPortFrom(c.Local[0], port), netip.AddrPortFrom(s.Addr, port))
+		link, err = openConn(netip.AddrPortFrom(c.Local[0], s.UDPPort), netip.AddrPortFrom(s.Addr, s.UDPPort))
 	case "udp":
 		port := udp.AnyPort
 		if c.Server {
@@ -238,12 +220,7 @@ func (c *child) openDevice(s service) (*rdma.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.newDevice(link, s)
-}
-
-func (c *child) newDevice(link rawio.Link, s service) (*rdma.Device, error) {
 	cfg := rdma.Config{TLS: c.keys.tls, SCTP: c.sctpConfig(s)}
-	var err error
 	if cfg.SCTP.RestartStore, err = c.keys.storeFor(s.Name); err != nil {
 		link.Close()
 		return nil, err

@@ -197,25 +197,25 @@ func (s *rdmaServer) postReplies() {
 
 // startServer listens for sessions and for plain associations.
 func (c *child) startServer() error {
-	devices, err := c.openDevices()
-	if err != nil {
-		return err
-	}
-	for _, dev := range devices {
-		if err := c.listenOn(dev); err != nil {
+	for _, s := range c.Serve {
+		dev, err := c.openDevice(s)
+		if err != nil {
+			return err
+		}
+		if err := c.listenOn(dev, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *child) listenOn(dev *rdma.Device) error {
-	rl, err := dev.Listen(c.Serve.RDMAPort)
+func (c *child) listenOn(dev *rdma.Device, s service) error {
+	rl, err := dev.Listen(s.RDMAPort)
 	if err != nil {
 		return err
 	}
-	cfg := c.plainConfig(c.Serve)
-	sl, err := dev.Transport().Listen(c.Serve.SCTPPort, &cfg)
+	cfg := c.plainConfig(s)
+	sl, err := dev.Transport().Listen(s.SCTPPort, &cfg)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -106,13 +105,12 @@ func (r *run) openRun() (err error) {
 func (r *run) startProcess(name string) error {
 	services := make([]service, len(serverNames))
 	for i, name := range serverNames {
-		services[i] = service{Name: name, Addr: hostAddrs(2)[0], UDPPort: uint16(9899 + len(clientNames)*i), RDMAPort: uint16(5043 + i),
-			SCTPPort: uint16(6000 + i)}
+		services[i] = service{Name: name, Addr: hostAddrs(2)[0], UDPPort: uint16(9899 + len(clientNames)*i),
+			RDMAPort: uint16(5043 + i), SCTPPort: uint16(6000 + i)}
 	}
 	r.numbers++
 	o := order{Name: name, Number: r.numbers, Link: r.link, Rate: r.rate, Seed: r.rng.Uint64(), Local: hostAddrs(1),
-		Servers: services, Clients: []netip.Addr{hostAddrs(1)[0], hostAddrs(11)[0]},
-		Index: slices.Index(clientNames, name)}
+		Servers: services}
 	if r.encrypted {
 		var err error
 		if o.Certificate, err = makeCertificate(r.dir, name); err != nil {
@@ -126,7 +124,15 @@ func (r *run) startProcess(name string) error {
 	}
 	ns := r.net.a
 	if i := slices.Index(serverNames, name); i >= 0 {
-		o.Server, o.Local, o.Serve, ns = true, hostAddrs(2), services[i], r.net.b
+		o.Server, o.Local, ns = true, hostAddrs(2), r.net.b
+		o.Serve = []service{services[i]}
+		if r.link == "conn" {
+			o.Serve = []service{services[i].forClient(0, hostAddrs(1)[0]), services[i].forClient(1, hostAddrs(11)[0])}
+		}
+	} else if r.link == "conn" {
+		for k := range services {
+			services[k] = services[k].forClient(slices.Index(clientNames, name), services[k].Addr)
+		}
 	}
 	p, err := startProcess(ns, o, r.dir)
 	if p != nil && p.cmd != nil {
