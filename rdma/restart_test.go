@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"net/netip"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/keystore"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -71,45 +69,24 @@ func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 	}
 }
 
-// memStore is a sctp.RestartStore of this process, which tells of each record.
-type memStore struct {
-	mu      sync.Mutex
-	records map[string]string
-	put     chan struct{}
+// tellingStore tells of each record.
+type tellingStore struct {
+	*keystore.Memory
+	put chan struct{}
 }
 
-func newMemStore(records map[string]string) *memStore {
-	return &memStore{records: records, put: make(chan struct{}, 16)}
+func newTellingStore(m *keystore.Memory) *tellingStore {
+	return &tellingStore{m, make(chan struct{}, 16)}
 }
 
-func (s *memStore) Put(name string, record []byte) error {
-	s.mu.Lock()
-	s.records[name] = string(record)
-	s.mu.Unlock()
+func (s *tellingStore) Put(name string, record []byte) error {
+	err := s.Memory.Put(name, record)
 	s.put <- struct{}{}
-	return nil
+	return err
 }
 
-func (s *memStore) Take(name string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	record, ok := s.records[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	delete(s.records, name)
-	return []byte(record), nil
-}
-
-// crash returns the store as a crash leaves it.
-func (s *memStore) crash() *memStore {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return newMemStore(maps.Clone(s.records))
-}
-
-// A program whose QPs are encrypted crashes and connects again: its peer's association goes on, with
-// new sessions, and those of before end. Without its keys it is not let in.
+// A program whose QPs are encrypted crashes and connects again: its peer's association goes on,
+// with new sessions, and those of before end. Without its keys it is not let in.
 func TestEncryptedRestart(t *testing.T) {
 	for _, hasKeys := range []bool{true, false} {
 		t.Run(fmt.Sprintf("keys: %v", hasKeys), func(t *testing.T) {
@@ -121,13 +98,13 @@ func TestEncryptedRestart(t *testing.T) {
 				own[i], link.Link, link.Lives[i] = la, lb, lb
 			}
 			go link.Run()
-			open := func(i int, store *memStore) *Device {
+			open := func(i int, store *tellingStore) *Device {
 				d := must.Get(NewDevice(own[i], &Config{TLS: ca.Dialer(t, "client.test"),
 					SCTP: sctp.Config{LocalPort: 5555, RestartStore: store}}))(t)
 				t.Cleanup(func() { d.Close() })
 				return d
 			}
-			ours, theirs := newMemStore(map[string]string{}), newMemStore(map[string]string{})
+			ours, theirs := newTellingStore(new(keystore.Memory)), newTellingStore(new(keystore.Memory))
 			b := must.Get(NewDevice(link, &Config{TLS: ca.Listener(t), SCTP: sctp.Config{RestartStore: theirs}}))(t)
 			t.Cleanup(func() { b.Close() })
 			x := &lab{t: t, a: open(0, ours), b: b, l: must.Get(b.Listen(DefaultPort))(t),
@@ -138,9 +115,9 @@ func TestEncryptedRestart(t *testing.T) {
 			<-theirs.put
 
 			link.Life.Store(mempair.Dead)
-			kept := ours.crash()
+			kept := newTellingStore(ours.Clone())
 			if !hasKeys {
-				kept = newMemStore(map[string]string{})
+				kept = newTellingStore(new(keystore.Memory))
 			}
 			link.Life.Store(1)
 			x.a = open(1, kept)
@@ -168,7 +145,7 @@ func TestEncryptedRestart(t *testing.T) {
 // A RestartStore that would keep nothing is refused.
 func TestRestartStoresThatAreRefused(t *testing.T) {
 	ca := certs.New(t)
-	cfg := &Config{TLS: ca.Listener(t), SCTP: sctp.Config{RestartStore: newMemStore(nil)}}
+	cfg := &Config{TLS: ca.Listener(t), SCTP: sctp.Config{RestartStore: new(keystore.Memory)}}
 	check.Fails(NewDevice(nil, cfg))(t, "over TCP", ErrRestartOverTCP)
 	cfg.TLS = nil
 	link, _ := mempair.New(t, mem.Options{MTU: 1500})

@@ -2,57 +2,19 @@ package sctp
 
 import (
 	"errors"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/test/certs"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/keystore"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
-
-// memStore is a RestartStore of this process.
-type memStore struct {
-	mu      sync.Mutex
-	records map[string]string
-	err     error
-}
-
-func (s *memStore) Put(name string, record []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	if s.records == nil {
-		s.records = make(map[string]string)
-	}
-	s.records[name] = string(record)
-	return nil
-}
-
-func (s *memStore) Take(name string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	record, ok := s.records[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	delete(s.records, name)
-	return []byte(record), s.err
-}
-
-func (s *memStore) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.records)
-}
 
 // files returns how many records a store of files has.
 func files(t testing.TB, dir string) (n int) {
@@ -131,50 +93,44 @@ func TestSealedRestartOverUDP(t *testing.T) {
 		return tr
 	}
 	a, b := open(), open()
-	var store, peers memStore
+	var store, peers keystore.Memory
 	l := must.Get(b.Listen(7, &Config{TLS: ca.Listener(t), Events: 16, RestartStore: &peers}))(t)
 	cfg := &Config{TLS: ca.Dialer(t, "client.test"), LocalPort: 5555, EncapPort: l.EncapPort(), RestartStore: &store}
 	to := netip.MustParseAddrPort("127.0.0.1:7")
 	must.Get(a.Dial(ctx, to, cfg))(t)
 	s := must.Get(l.Accept(ctx))(t)
-	until(t, "the records", func() bool { return store.count() == 1 && peers.count() == 1 })
-	kept := &memStore{}
-	store.mu.Lock()
-	for name, record := range store.records {
-		must.OK(t, kept.Put(name, []byte(record)))
-	}
-	store.mu.Unlock()
-	cfg.RestartStore = kept
+	until(t, "the records", func() bool { return store.Len() == 1 && peers.Len() == 1 })
+	cfg.RestartStore = store.Clone()
 	c := must.Get(open().Dial(ctx, to, cfg))(t) // from another UDP port
 	must.Get(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 	readOne(t, s)
 	check.Equal(t, "restarts", s.Stats().Restarts, 1)
 	must.OK(t, c.Close())
 	<-s.Done()
-	until(t, "nothing is left of the server's", func() bool { return peers.count() == 0 })
+	until(t, "nothing is left of the server's", func() bool { return peers.Len() == 0 })
 }
 
 // A store that fails keeps no association from coming up; it is not restarted then.
 func TestRestartStoreThatFails(t *testing.T) {
 	p, ca := newPair(t), certs.New(t)
-	broken := &memStore{err: errors.New("no space left")}
+	broken := &keystore.Memory{Err: errors.New("no space left")}
 	c, s := p.connect(t, &Config{TLS: ca.Dialer(t, "client.test"), RestartStore: broken},
 		&Config{TLS: ca.Listener(t), RestartStore: broken})
 	must.Get(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 	readOne(t, s)
-	check.Equal(t, "records", broken.count(), 0)
+	check.Equal(t, "records", broken.Len(), 0)
 }
 
 // Records go with their association. Those of before a Dial that fails stay for the next.
 func TestRestartRecordsGoWithTheirAssociation(t *testing.T) {
 	p, ca := newPair(t), certs.New(t)
-	var ours, theirs memStore
+	var ours, theirs keystore.Memory
 	c, s := p.connect(t, &Config{TLS: ca.Dialer(t, "client.test"), RestartStore: &ours},
 		&Config{TLS: ca.Listener(t), RestartStore: &theirs})
-	until(t, "the records", func() bool { return ours.count() == 1 && theirs.count() == 1 })
+	until(t, "the records", func() bool { return ours.Len() == 1 && theirs.Len() == 1 })
 	must.OK(t, c.Close())
 	<-s.Done()
-	until(t, "no records", func() bool { return ours.count() == 0 && theirs.count() == 0 })
+	until(t, "no records", func() bool { return ours.Len() == 0 && theirs.Len() == 0 })
 
 	name := restartName(5555, 9, p.bAddr)
 	must.OK(t, ours.Put(name, []byte("record")))
@@ -182,12 +138,12 @@ func TestRestartRecordsGoWithTheirAssociation(t *testing.T) {
 		LocalPort: 5555, RestartStore: &ours})
 	check.That(t, err != nil, "nobody listens there")
 	must.OK(t, p.a.Close())
-	check.Equal(t, "records after a Dial without an answer", ours.count(), 1)
+	check.Equal(t, "records after a Dial without an answer", ours.Len(), 1)
 }
 
 func TestRestartStoreNeedsTLS(t *testing.T) {
 	p := newPair(t)
-	cfg := &Config{RestartStore: new(memStore)}
+	cfg := &Config{RestartStore: new(keystore.Memory)}
 	_, err := p.b.Listen(7, cfg)
 	var e *ConfigError
 	check.That(t, errors.As(err, &e) && e.Field == "RestartStore", "%v", err)

@@ -42,9 +42,9 @@ const (
 	keepalive = 150 * time.Second
 )
 
-// JoinOverTCP is Join with sessions that go over TCP. The machines need no SCTP. A connection may be
-// lost at any moment (LoseAssoc): by a reset of both directions or of one, or by a FIN in the middle
-// of what one end has sent.
+// JoinOverTCP is Join with sessions that go over TCP. The machines need no SCTP. A connection may
+// be lost at any moment (LoseAssoc): by a reset of both directions or of one, or by a FIN in the
+// middle of what one end has sent.
 func JoinOverTCP(a, b *Node, g *JoinTCPConfig) *World {
 	w := &World{Env: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, mtuChanges: mtuChanges{next: rawio.Never},
 		joined: &joinedState{retry: rawio.Never, off: [2]bool{true, true}}}

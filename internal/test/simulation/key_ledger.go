@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// numberLedger keeps the number of each record that was ever sealed, by its key. It opens records by
-// code of its own. A number comes once, whatever is lost, rekeyed or restarted.
+// numberLedger keeps the number of each record that was ever sealed, by its key. It opens records
+// by code of its own. A number comes once, whatever is lost, rekeyed or restarted.
 type numberLedger struct {
 	keys    []*ledgerKey // the one that was used last first
 	records int

@@ -53,8 +53,8 @@ func (k *keyWorld) send(p *rawio.Packet) {
 	k.w.net.Send(k.w.now, p)
 }
 
-// crash has A lose all but its restart keys, in the middle of everything, and set the association up
-// again with them. It returns false where either side has none at the moment.
+// crash has A lose all but its restart keys, in the middle of everything, and set the association
+// up again with them. It returns false where either side has none at the moment.
 func (k *keyWorld) crash() bool {
 	w := k.w
 	if w.conn == nil || len(w.b.conns) == 0 || w.assocKiller.on {

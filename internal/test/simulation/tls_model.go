@@ -14,8 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Keys is TLS for the encrypted associations of an Env, and what hosts keep for restarts. Its TLS has
-// no secrets, and takes time as the real one does. A ledger has each number that a key has sealed.
+// Keys is TLS for the encrypted associations of an Env, and what hosts keep for restarts. Its TLS
+// has no secrets, and takes time as the real one does. A ledger has each number that a key has
+// sealed.
 type Keys struct {
 	g      *Env
 	rand   *simnet.Rand // what TLS does
@@ -41,7 +42,8 @@ func IsTLS(t reflect.Type) bool {
 	return t == reflect.TypeFor[keySessions]() || t == reflect.TypeFor[Keys]()
 }
 
-// Note takes a packet that is about to leave. It returns what is wrong with its number, "" for nothing.
+// Note takes a packet that is about to leave. It returns what is wrong with its number, "" for
+// nothing.
 func (k *Keys) Note(p *rawio.Packet) string { return k.ledger.note(p) }
 
 // Records returns how many records were sealed.

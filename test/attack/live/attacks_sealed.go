@@ -9,12 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/test/keystore"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -54,33 +53,7 @@ func sealedConfig() (*sctp.Config, error) {
 	}
 	cfg := f.Config("")
 	cfg.ClientAuth = tls.RequireAnyClientCert
-	return &sctp.Config{TLS: cfg, RestartStore: &keyStore{records: make(map[string][]byte)}}, nil
-}
-
-// keyStore is a store of this process.
-type keyStore struct {
-	mu      sync.Mutex
-	records map[string][]byte
-}
-
-// Put implements sctp.RestartStore.
-func (s *keyStore) Put(name string, record []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.records[name] = record
-	return nil
-}
-
-// Take implements sctp.RestartStore.
-func (s *keyStore) Take(name string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	record, ok := s.records[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	delete(s.records, name)
-	return record, nil
+	return &sctp.Config{TLS: cfg, RestartStore: new(keystore.Memory)}, nil
 }
 
 // serveSealed echoes what comes over encrypted associations.
