@@ -65,19 +65,25 @@ func TestSeeds(t *testing.T) {
 		sum.RDMA.Sessions, sum.OverTCP.Sessions)
 }
 
+// runSeeds lets n worlds live, and returns what has come to pass in them.
+func runSeeds(t *testing.T, draw func(uint64) Schedule, first, n uint64) (sum Tally) {
+	t.Helper()
+	for seed := first; seed < first+n; seed++ {
+		s := draw(seed)
+		res := s.Run()
+		sum.Add(&res.Tally)
+		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
+	}
+	return sum
+}
+
 // Worlds in which every association has extensions.
 func TestSeedsWithExtensions(t *testing.T) {
 	n := uint64(8)
 	if race.Enabled {
 		n = 1
 	}
-	var sum Tally
-	for seed := uint64(1); seed <= n; seed++ {
-		s := DrawExtended(seed)
-		res := s.Run()
-		sum.Add(&res.Tally)
-		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
-	}
+	sum := runSeeds(t, DrawExtended, 1, n)
 	check.That(t, sum.Heard > 0 && (sum.Resets > 0 || n == 1), "%d messages, %d resets: the worlds prove nothing", sum.Heard,
 		sum.Resets)
 }
@@ -91,13 +97,7 @@ func TestSeedsEncrypted(t *testing.T) {
 	case race.Enabled:
 		n = 1
 	}
-	var sum Tally
-	for seed := first; seed < first+n; seed++ {
-		s := DrawEncrypted(seed)
-		res := s.Run()
-		sum.Add(&res.Tally)
-		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
-	}
+	sum := runSeeds(t, DrawEncrypted, first, n)
 	check.That(t, sum.Heard > 0 && sum.Encrypted > 0 && sum.Records > 1000 && (sum.Rekeys > 0 || n == 1),
 		"the worlds prove nothing: %+v", sum)
 }
@@ -108,13 +108,7 @@ func TestSeedsOverTCP(t *testing.T) {
 	if race.Enabled {
 		n = 2
 	}
-	var sum Tally
-	for seed := uint64(1); seed <= n; seed++ {
-		s := DrawOverTCP(seed)
-		res := s.Run()
-		sum.Add(&res.Tally)
-		check.That(t, res.Violation == nil, "seed %d: %v", seed, res.Violation)
-	}
+	sum := runSeeds(t, DrawOverTCP, 1, n)
 	r := &sum.OverTCP
 	check.That(t, r.Sessions > 0 && (n < 16 || r.CutOff > 0 && r.Losses > 0 && r.Violated > 0 && r.Gracious > 0),
 		"%+v: the worlds prove nothing", r)
