@@ -208,9 +208,9 @@ func (c *CQ) Arm(solicitedOnly bool) {
 // Ready gets a token when an armed completion has come, for use in select.
 func (c *CQ) Ready() <-chan struct{} { return c.ready.C() }
 
-// Wait returns when there is a completion to poll, or when the queue has overflowed or is destroyed.
-// It fails with net.ErrClosed when there is none after Device.Close, and with the context's error if
-// that ends first. One goroutine at a time may wait on a CQ.
+// Wait returns when there is a completion to poll, or when the queue has overflowed or is
+// destroyed. It fails with net.ErrClosed when there is none after Device.Close, and with the
+// context's error if that ends first. One goroutine at a time may wait on a CQ.
 func (c *CQ) Wait(ctx context.Context) error {
 	for {
 		over := c.dev.closed.Err() != nil // then all has completed

@@ -164,8 +164,8 @@ func (q *QP) deferEvent(ev Event) {
 	}
 }
 
-// reportConn reports the beginning and the end of the connection when its lock is free. addTo, if it
-// is not nil, adds what is final to the counters of the Device.
+// reportConn reports the beginning and the end of the connection when its lock is free. addTo, if
+// it is not nil, adds what is final to the counters of the Device.
 func (p *peer) reportConn(up bool, err error, addTo func(*Stats)) {
 	if up == p.isUp {
 		return

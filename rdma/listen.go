@@ -147,8 +147,8 @@ func (r *Request) RemoteAddr() netip.AddrPort { return r.p.conn.remoteAddr() }
 // Accept connects qp to the peer and sends private data along, 512 octets at most. Post receives on
 // qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates gets
 // an answer in kind, with 508 octets of private data at most. The ORD of qp is then cut to the
-// peer's IRD. Where the peer has gone already, Accept fails and qp is as before: close it, or let it
-// take another request.
+// peer's IRD. Where the peer has gone already, Accept fails and qp is as before: close it, or let
+// it take another request.
 func (r *Request) Accept(qp *QP, private []byte) error {
 	if err := checkPrivateData(private, r.setup != nil); err != nil {
 		return err

@@ -81,8 +81,8 @@ func (d *Device) ListenOn(network, address string) (*Listener, error) {
 // Connect asks the peer at remote for a session, with private data of at most 512 octets, and waits
 // for the answer. It returns the private data of the peer's Accept. The network is SCTP, or TCP if
 // the Device has no link. A refusal is a *llp.RejectedError; whatever fails below is a
-// *sctp.DialError, or over TCP a *net.OpError. After Close of the QP or the Device, and if that comes
-// meanwhile, it is net.ErrClosed.
+// *sctp.DialError, or over TCP a *net.OpError. After Close of the QP or the Device, and if that
+// comes meanwhile, it is net.ErrClosed.
 //
 // When QPConfig asks to negotiate, and over TCP always, private data is 508 octets at most. A setup
 // that the ends cannot agree on fails with llp.ErrInsufficientIRD or llp.ErrNoRTR.

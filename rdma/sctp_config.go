@@ -33,18 +33,18 @@ const (
 
 // Config says how a Device behaves. The zero value is what most programs want.
 type Config struct {
-	// TLS encrypts and authenticates all that goes over SCTP, as sctp.Config.TLS says (experimental),
-	// and over TCP, by TLS 1.3 below MPA. Peers in the clear are refused. Both sides show a
-	// certificate. A peer is verified as the server ServerName, by RootCAs, if that is set; QP.Dial
-	// sets it to the host that it calls. Without it a peer is verified as a client, by ClientCAs.
-	// VerifyConnection is called before the peer can reach any memory. Default nil: all goes in the
-	// clear.
+	// TLS encrypts and authenticates all that goes over SCTP, as sctp.Config.TLS says
+	// (experimental), and over TCP, by TLS 1.3 below MPA. Peers in the clear are refused. Both
+	// sides show a certificate. A peer is verified as the server ServerName, by RootCAs, if that is
+	// set; QP.Dial sets it to the host that it calls. Without it a peer is verified as a client, by
+	// ClientCAs. VerifyConnection is called before the peer can reach any memory. Default nil: all
+	// goes in the clear.
 	TLS *tls.Config
 
-	// SCTP refines the associations; its adaptation indication, stream numbers and TLS are set here.
-	// Default those of sctp.Config. With SCTP.RestartStore and SCTP.LocalPort a program that has
-	// crashed gets its associations back, at a peer that has a RestartStore too. QPs do not come
-	// back: those of the peer end with ddpadapt.ErrRestarted, and new ones connect at once.
+	// SCTP refines the associations; its adaptation indication, stream numbers and TLS are set
+	// here. Default those of sctp.Config. With SCTP.RestartStore and SCTP.LocalPort a program that
+	// has crashed gets its associations back, at a peer that has a RestartStore too. QPs do not
+	// come back: those of the peer end with ddpadapt.ErrRestarted, and new ones connect at once.
 	SCTP sctp.Config
 
 	// Transport bounds what all associations together may use. Default those of

@@ -20,8 +20,8 @@ import (
 // tcpConn is one TCP connection of a Device, with MPA on it and the session of one QP. One
 // goroutine reads it, or one of the program that waits for a completion. Whatever goroutine gives
 // the lock up writes what is to be written, as long as it is little and TCP has room. Otherwise a
-// second goroutine does. So neither waits for the other, and two ends that answer each other's Reads
-// never block.
+// second goroutine does. So neither waits for the other, and two ends that answer each other's
+// Reads never block.
 type tcpConn struct {
 	peer
 	nc     net.Conn

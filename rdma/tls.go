@@ -14,9 +14,10 @@ import (
 var (
 	// ErrTLSOfSCTP: Config.SCTP.TLS would leave QPs over TCP in the clear.
 	ErrTLSOfSCTP = errors.New("rdma: set Config.TLS, which is for SCTP and for TCP, in place of Config.SCTP.TLS")
-	// ErrRestartOverTCP: Config.SCTP.RestartStore is for associations, and the Device has no link for
-	// them. A connection of TCP ends with its program.
-	ErrRestartOverTCP = errors.New("rdma: Config.SCTP.RestartStore keeps keys of associations: the Device has no link for SCTP")
+	// ErrRestartOverTCP: Config.SCTP.RestartStore is for associations, and the Device has no link
+	// for them. A connection of TCP ends with its program.
+	ErrRestartOverTCP = errors.New("rdma: Config.SCTP.RestartStore keeps keys of associations: " +
+		"the Device has no link for SCTP")
 	// ErrClearConn: ConnectOver and RequestOver take no connection in the clear under Config.TLS.
 	ErrClearConn = errors.New("rdma: Config.TLS is set, and the connection is no *tls.Conn")
 )
@@ -36,7 +37,8 @@ func (e *TLSError) Error() string {
 // Unwrap returns what TLS says.
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// checkTLS looks at Config.TLS, and has associations encrypted. hasLink says whether there may be any.
+// checkTLS looks at Config.TLS, and has associations encrypted. hasLink says whether there may be
+// any.
 func (c *Config) checkTLS(hasLink bool) (err error) {
 	if c.SCTP.TLS != nil {
 		return ErrTLSOfSCTP

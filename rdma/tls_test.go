@@ -320,8 +320,8 @@ func TestEncryptedPeerWithoutAdaptation(t *testing.T) {
 	}
 }
 
-// Key management shares stream 0 with a session. Its messages are none of DDP: they break nothing and
-// take no DDP-SSN.
+// Key management shares stream 0 with a session. Its messages are none of DDP: they break nothing
+// and take no DDP-SSN.
 func TestRekeysBesideASession(t *testing.T) {
 	// req dtlschunk-6-3
 	ca := certs.New(t)

@@ -39,13 +39,13 @@ type transportMemory struct {
 	orphans map[*account.Account]weak.Pointer[Conn]
 }
 
-func (m *transportMemory) init(t *Transport) {
+func (m *transportMemory) init(t *Transport, hasOnePeer bool) {
 	if m.budget = t.cfg.MemoryBudget; m.budget == nil {
 		m.budget = NewMemoryBudget(t.cfg.MaxMemory)
 	}
 	m.budget.total.OpenOwn(&m.own)
 	m.orphans = make(map[*account.Account]weak.Pointer[Conn])
-	if n := m.budget.join(t); rawio.FeaturesOf(t.link)&rawio.PointToPoint != 0 {
+	if n := m.budget.join(t); hasOnePeer {
 		m.link = n
 	}
 }

@@ -47,8 +47,8 @@ func (c *Conn) ResetStreams(ctx context.Context, side StreamSide, streams ...uin
 // 5.1.4). What was written before is acknowledged first. It waits for the peer's answer, as
 // ResetStreams does, and is possible once in 30 seconds. What the peer has sent and is lost on its
 // way is not sent again, and a peer may cut a message there (section 5.2.4). A peer that answers
-// nothing ends the association (ErrTSNResetUnanswered). What has come since the request is lost then:
-// nobody can tell its order.
+// nothing ends the association (ErrTSNResetUnanswered). What has come since the request is lost
+// then: nobody can tell its order.
 func (c *Conn) ResetTSNs(ctx context.Context) error {
 	return c.askPeer(ctx, assoc.StreamRequest{ResetTSNs: true})
 }
@@ -78,8 +78,8 @@ func (c *Conn) requestsAboutStreams() *streamRequests {
 	return r.(*streamRequests)
 }
 
-// askPeer asks for something, in several requests if its list is long, and waits until all of it has
-// ended.
+// askPeer asks for something, in several requests if its list is long, and waits until all of it
+// has ended.
 func (c *Conn) askPeer(ctx context.Context, r assoc.StreamRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err

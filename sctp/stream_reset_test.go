@@ -141,8 +141,8 @@ func TestStreamRequestsWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A reset that waits for its turn holds what is written behind it. One that nobody waits for any more
-// is not begun.
+// A reset that waits for its turn holds what is written behind it. One that nobody waits for any
+// more is not begun.
 func TestWritesWaitForAResetThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)

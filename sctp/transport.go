@@ -126,11 +126,13 @@ func newTransport(link rawio.Link, cfg *TransportConfig, readsSimply bool) (*Tra
 	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacketOctets {
 		return nil, &rawio.MTUError{MTU: m}
 	}
-	t.eventLog = newEventLog(t.cfg.Logger, rawio.FeaturesOf(link)&rawio.PointToPoint != 0)
-	t.memory.init(t)
+	features := rawio.FeaturesOf(link)
+	hasOnePeer := features&rawio.PointToPoint != 0
+	t.eventLog = newEventLog(t.cfg.Logger, hasOnePeer)
+	t.memory.init(t, hasOnePeer)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
 		BaseMTU:  rawio.BaseMTUOf(link),
-		Features: rawio.FeaturesOf(link), ErrorDetection: rawio.ErrorDetectionOf(link), New: newAssoc,
+		Features: features, ErrorDetection: rawio.ErrorDetectionOf(link), New: newAssoc,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(),
 		AnswerKey: rand.Uint64(),

@@ -20,7 +20,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// certFlags writes a certificate to files, and returns the flags that name them and its fingerprint.
+// certFlags writes a certificate to files, and returns the flags that name them and its
+// fingerprint.
 func certFlags(t *testing.T, c tls.Certificate) (flags []string, sum string) {
 	dir := t.TempDir()
 	for name, block := range map[string]*pem.Block{

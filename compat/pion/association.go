@@ -225,7 +225,8 @@ func (a *Association) hasEnded() bool {
 }
 
 // OpenStream returns the stream with an identifier, a new one if it is not in use. While the number
-// waits to be reset by this side, what is written waits too, and the peer reads it from a new stream.
+// waits to be reset by this side, what is written waits too, and the peer reads it from a new
+// stream.
 func (a *Association) OpenStream(streamIdentifier uint16, defaultPayloadType PayloadProtocolIdentifier) (*Stream,
 	error) {
 	if a.hasEnded() {

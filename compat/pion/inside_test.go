@@ -24,7 +24,8 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// Each field of a Config, and each option, reaches its setting, and what is out of range is refused.
+// Each field of a Config, and each option, reaches its setting, and what is out of range is
+// refused.
 func TestOptionsReachTheirSettings(t *testing.T) {
 	conn, factory := net.Conn(new(pipeEnd)), logging.LoggerFactory(logging.NewDefaultLoggerFactory())
 	all := Config{LoggerFactory: factory, Name: "n", NetConn: conn, BlockWrite: true, EnableZeroChecksum: true, MTU: 1300,

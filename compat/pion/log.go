@@ -10,8 +10,8 @@ import (
 
 const logScope = "sctp"
 
-// writesNothing reports whether the loggers of a factory write none of the stack's lines: by default
-// they write errors of the program's only.
+// writesNothing reports whether the loggers of a factory write none of the stack's lines: by
+// default they write errors of the program's only.
 func writesNothing(f logging.LoggerFactory) bool {
 	d, ok := f.(*logging.DefaultLoggerFactory)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 )
 
 // Close resets this side's direction of the stream, behind what was written (RFC 6525). The peer
-// reads io.EOF, and closes the other direction. Nobody waits for the peer's answer. Writes that wait
-// for room fail.
+// reads io.EOF, and closes the other direction. Nobody waits for the peer's answer. Writes that
+// wait for room fail.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	wasClosed := s.isClosed
@@ -44,7 +44,8 @@ func (s *Stream) State() StreamState {
 // What is written behind it waits for that.
 func (a *Association) resetLater(stream uint16) {
 	core, now := a.conn.Upper().Lock()
-	_, err := core.StartInTurn(now, assoc.StreamRequest{ResetOut: true, Streams: []wire.StreamID{wire.StreamID(stream)}})
+	_, err := core.StartInTurn(now,
+		assoc.StreamRequest{ResetOut: true, Streams: []wire.StreamID{wire.StreamID(stream)}})
 	a.conn.Upper().Unlock()
 	if err != nil {
 		a.log.Debugf("[%s] stream %d is not reset: %v", a.name, stream, err)

@@ -98,7 +98,8 @@ func testNumbersAreUsedAgain(t *testing.T) {
 	}
 }
 
-// What is written to a number that is opened again waits for its reset, which waits for another one.
+// What is written to a number that is opened again waits for its reset, which waits for another
+// one.
 func TestWritesToANumberThatWaitsForItsReset(t *testing.T) { inBubble(testWritesToANumber)(t) }
 
 func testWritesToANumber(t *testing.T) {

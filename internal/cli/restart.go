@@ -21,7 +21,7 @@ func (f *RestartFlags) Add(fs *pflag.FlagSet) {
 			"at once after a crash")
 }
 
-// check refuses what could restart nothing.
+// checkRestart refuses what could restart nothing.
 func (f *LinkFlags) checkRestart(server bool) error {
 	switch {
 	case server && f.LocalPort != 0:
@@ -30,9 +30,11 @@ func (f *LinkFlags) checkRestart(server bool) error {
 	case !f.Encryption.isOn():
 		return Usagef("--restart-keys keeps keys of encrypted associations: give --cert and --key too")
 	case f.Encryption.certFile == "":
-		return Usagef("--restart-keys needs --cert and --key: a certificate that is made for each run is another after a crash")
+		return Usagef("--restart-keys needs --cert and --key: a certificate that is made for each run is another " +
+			"after a crash")
 	case !server && f.LocalPort == 0:
-		return Usagef("--restart-keys needs --local-port at a client: the other side finds the association by its ports")
+		return Usagef("--restart-keys needs --local-port at a client: the other side finds the association by " +
+			"its ports")
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Flags that would keep keys that nobody can use are refused by a sentence, at the end that they are wrong at.
+// Flags that would keep keys that nobody can use are refused by a sentence, at the end that they
+// are wrong at.
 func TestRestartFlags(t *testing.T) {
 	a := certs.New(t)
 	cert, key, _ := writeCerts(t, a, a.Issue(t, "client.test", x509.ExtKeyUsageClientAuth, time.Hour))
@@ -55,7 +56,8 @@ func TestRestartFlags(t *testing.T) {
 	}
 }
 
-// Each end that opens a device has its keys kept, and a folder that others read is no place for them.
+// Each end that opens a device has its keys kept, and a folder that others read is no place for
+// them.
 func TestRestartFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	var c rdma.Config

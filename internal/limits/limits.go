@@ -19,8 +19,9 @@ import (
 // the limits of its control groups (version 1 or 2), and GOMEMLIMIT. ok is false when none of them
 // is known.
 func MemoryLimit() (octets int64, ok bool) {
-	least := min(debug.SetMemoryLimit(-1), systemMemory.read(time.Now(), func() int64 { return memoryLimitIn(os.DirFS("/")) }))
-	return least, least < math.MaxInt64
+	system := systemMemory.read(time.Now(), func() int64 { return memoryLimitIn(os.DirFS("/")) })
+	octets = min(debug.SetMemoryLimit(-1), system)
+	return octets, octets < math.MaxInt64
 }
 
 // memoryLimitIn returns what the system allows, math.MaxInt64 when that is not known.

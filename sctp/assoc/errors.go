@@ -25,8 +25,8 @@ var (
 	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max
 	// (T5-shutdown-guard).
 	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
-	// ErrTSNResetUnanswered: the peer answers, but not a reset of TSNs. So nobody knows whether it has
-	// begun anew, and nothing can be sent (RFC 6525 section 5.1.4).
+	// ErrTSNResetUnanswered: the peer answers, but not a reset of TSNs. So nobody knows whether it
+	// has begun anew, and nothing can be sent (RFC 6525 section 5.1.4).
 	ErrTSNResetUnanswered error = timeoutError("sctp: the peer does not answer a reset of TSNs; which ones it " +
 		"expects is not known")
 	// ErrSucceeded: the peer has restarted during the shutdown (section 5.2.4 action A). It sets up

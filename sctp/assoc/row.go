@@ -28,7 +28,8 @@ func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 	return 1
 }
 
-// handleSeveral is HandlePackets for several packets. It returns 0 if the first is to be handled alone.
+// handleSeveral is HandlePackets for several packets. It returns 0 if the first is to be handled
+// alone.
 func (a *Assoc) handleSeveral(now rawio.Time, ps []rawio.Packet) int {
 	if s := a.protection(); s != nil {
 		return a.handleSealedRow(now, s, ps)

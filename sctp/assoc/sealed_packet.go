@@ -83,8 +83,8 @@ func (a *Assoc) openSealed(now rawio.Time, s *protection, d wire.DTLS) (content 
 	return content, epoch, true
 }
 
-// openedPacket returns the packet that a packet with a DTLS chunk stands for. Its content lies in the
-// packet, and the common header is moved in front of that.
+// openedPacket returns the packet that a packet with a DTLS chunk stands for. Its content lies in
+// the packet, and the common header is moved in front of that.
 func openedPacket(whole, content []byte) wire.Packet {
 	copy(whole[seal.HeaderLen:], whole[:wire.CommonHeaderLen])
 	return whole[seal.HeaderLen : seal.HeaderLen+wire.CommonHeaderLen+len(content)]

@@ -12,14 +12,14 @@ import (
 // RestartKeys seal the restart of an association after a crash of this side. They are used once.
 type RestartKeys = keymgmt.RestartKeys
 
-// RestartKeeper keeps the restart keys of one association, so that they outlive a crash. Numbers of a
-// key begin at 0. So what is kept is taken away for good before the first packet is sealed with it,
-// by either side. Nothing is sealed if that fails.
+// RestartKeeper keeps the restart keys of one association, so that they outlive a crash. Numbers of
+// a key begin at 0. So what is kept is taken away for good before the first packet is sealed with
+// it, by either side. Nothing is sealed if that fails.
 type RestartKeeper interface {
 	// StoreRestart keeps keys, in place of those before.
 	StoreRestart(k RestartKeys)
-	// TakeRestart takes what is kept away. It answers by Assoc.RestartTaken, but not from within the
-	// call. It is called again at most when it has answered.
+	// TakeRestart takes what is kept away. It answers by Assoc.RestartTaken, but not from within
+	// the call. It is called again at most when it has answered.
 	TakeRestart()
 }
 
@@ -59,7 +59,8 @@ func (r *restartState) store(k *RestartKeys) {
 	}
 }
 
-// sealingRestartEpoch returns the epoch of the restart keys that packets are sealed with, 0 for none.
+// sealingRestartEpoch returns the epoch of the restart keys that packets are sealed with, 0 for
+// none.
 func (s *protection) sealingRestartEpoch() uint64 {
 	if s.keys != nil && s.keys.CanSeal() && s.keys.Sealer().IsRestart() {
 		return s.keys.Sealer().Epoch()
@@ -115,8 +116,8 @@ func (s *protection) beginRestart(now rawio.Time, k *RestartKeys) {
 	}
 }
 
-// isRestartRefused says whether a packet in the clear is the answer of a host that has no association
-// any more.
+// isRestartRefused says whether a packet in the clear is the answer of a host that has no
+// association any more.
 func (a *Assoc) isRestartRefused(s *protection, pkt wire.Packet) bool {
 	cs := pkt.Chunks()
 	c, ok := cs.Next()
@@ -124,10 +125,11 @@ func (a *Assoc) isRestartRefused(s *protection, pkt wire.Packet) bool {
 		pkt.VTag() == a.id.peerTag
 }
 
-// takeEchoInTheClear takes the COOKIE ECHO in the clear of a peer that sets the association up at the
-// same time, and has no restart keys: it opens nothing that this side seals. The cookie is of this
-// side (actions B and D of Table 12 in RFC 9260), or of its listener, which has answered before this
-// side began. Then the peer makes something of the own COOKIE ECHO. It returns false for other packets.
+// takeEchoInTheClear takes the COOKIE ECHO in the clear of a peer that sets the association up at
+// the same time, and has no restart keys: it opens nothing that this side seals. The cookie is of
+// this side (actions B and D of Table 12 in RFC 9260), or of its listener, which has answered
+// before this side began. Then the peer makes something of the own COOKIE ECHO. It returns false
+// for other packets.
 func (a *Assoc) takeEchoInTheClear(now rawio.Time, s *protection, p *rawio.Packet) bool {
 	pkt := wire.Packet(p.Data)
 	cs := pkt.Chunks()
@@ -210,10 +212,10 @@ func (a *Assoc) acceptRestart(now rawio.Time, s *protection, p *rawio.Packet) {
 	a.advanceKeys(now)
 }
 
-// endForRestart is action A in a shutdown. The association ends, and the peer hears in the clear that
-// there is none: its keys of before are gone. It sets up another one. In SHUTDOWN-ACK-SENT all was
-// delivered on both sides. RFC 9260 has the SHUTDOWN ACK go again, for the peer to answer that it
-// knows of nothing. That is what the peer has shown.
+// endForRestart is action A in a shutdown. The association ends, and the peer hears in the clear
+// that there is none: its keys of before are gone. It sets up another one. In SHUTDOWN-ACK-SENT all
+// was delivered on both sides. RFC 9260 has the SHUTDOWN ACK go again, for the peer to answer that
+// it knows of nothing. That is what the peer has shown.
 func (a *Assoc) endForRestart(p *rawio.Packet) {
 	a.rareCounters().Restarts++
 	Reflect(&a.outbox, p, false)

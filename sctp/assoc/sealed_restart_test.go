@@ -134,8 +134,8 @@ func (n *numbers) opens(pkt wire.Packet) bool {
 // hasRBit says whether a packet is sealed with a restart key.
 func hasRBit(p wire.Packet) bool { return isSealed(p) && p[wire.CommonHeaderLen+1]&wire.FlagR != 0 }
 
-// A host crashes and sets the association up again with the keys that it has kept. Its peer hears of
-// a restart. Both have new keys after that, and restart keys for the next time.
+// A host crashes and sets the association up again with the keys that it has kept. Its peer hears
+// of a restart. Both have new keys after that, and restart keys for the next time.
 func TestSealedRestart(t *testing.T) {
 	// req dtlschunk-5.4-1
 	// req dtlschunk-5.4-2: see the packets below
@@ -450,8 +450,8 @@ func TestSealedRestartsCollide(t *testing.T) {
 	}
 }
 
-// A COOKIE ECHO in the clear counts for a host that restarts only if it answers this set-up, and has
-// nothing of an extension behind it.
+// A COOKIE ECHO in the clear counts for a host that restarts only if it answers this set-up, and
+// has nothing of an extension behind it.
 func TestEchoesInTheClearWhileRestarting(t *testing.T) {
 	w, client, _, _, _ := restartablePair(t)
 	old := sctptest.ChunkOf(w.Seen(0, wire.ChunkCookieEcho)[0].Pkt, wire.ChunkCookieEcho) // of the peer's cookies
@@ -496,8 +496,8 @@ func TestEchoesInTheClearWhileRestarting(t *testing.T) {
 	check.That(t, !a.IsProtected(), "keys of before are in use")
 }
 
-// A peer without keys has answered the listener of a host that then begins to restart. By the COOKIE ECHO
-// for the listener the host learns that, and its own goes again at once, in the clear.
+// A peer without keys has answered the listener of a host that then begins to restart. By the
+// COOKIE ECHO for the listener the host learns that, and its own goes again at once, in the clear.
 func TestEchoForTheListenerWhileRestarting(t *testing.T) {
 	w, client, _, _, _ := restartablePair(t)
 	crash(w, 0, client)
@@ -782,8 +782,8 @@ func TestLossesInARestart(t *testing.T) {
 	}
 }
 
-// A crash after any packet of a life with rekeys and restarts: what comes back has its keys and goes
-// on, or has none and changes nothing. No number seals twice.
+// A crash after any packet of a life with rekeys and restarts: what comes back has its keys and
+// goes on, or has none and changes nothing. No number seals twice.
 func TestCrashAfterEachPacket(t *testing.T) {
 	// req dtlschunk-5.4-7: a crash within a rekey finds keys that the peer has
 	// req dtlschunk-5.4-8
@@ -844,8 +844,8 @@ func TestRestartKeysOfBothEnds(t *testing.T) {
 		"%+v\n%+v", a, b)
 }
 
-// After a restart of its own a host does not know who the peer is until TLS says so. Without that the
-// association ends, as at its first beginning.
+// After a restart of its own a host does not know who the peer is until TLS says so. Without that
+// the association ends, as at its first beginning.
 func TestRestartWithoutTrust(t *testing.T) {
 	w, client, server, _, b := restartablePair(t)
 	crash(w, 0, client)
@@ -890,8 +890,8 @@ func TestMemoryOfARestart(t *testing.T) {
 	check.That(t, b.Held() < waiting, "%d octets, then %d", waiting, b.Held())
 }
 
-// Forged restarts cost an attempt each, and no memory beyond that of one key. The real one is let in
-// all the same.
+// Forged restarts cost an attempt each, and no memory beyond that of one key. The real one is let
+// in all the same.
 func TestFloodOfForgedRestarts(t *testing.T) {
 	w, client, server, _, b := restartablePair(t)
 	a, echo := captureEcho(t, w, client)

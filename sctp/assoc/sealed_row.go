@@ -7,10 +7,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// handleSealedRow is HandlePacket for the first of ps, and for those behind it that are sealed too and
-// have come the same way. Each is opened where it lies. Then they are handled as packets that came in
-// the clear, so that those with DATA in order make rows. It returns how many these are, 0 if they are
-// less than two.
+// handleSealedRow is HandlePacket for the first of ps, and for those behind it that are sealed too
+// and have come the same way. Each is opened where it lies. Then they are handled as packets that
+// came in the clear, so that those with DATA in order make rows. It returns how many these are, 0
+// if they are less than two.
 func (a *Assoc) handleSealedRow(now rawio.Time, s *protection, ps []rawio.Packet) (n int) {
 	if a.state != Established || !s.isEnforced || a.asconf() != nil || a.findPath(ps[0].Remote.Addr().Unmap()) == nil {
 		return 0
@@ -42,8 +42,8 @@ func (a *Assoc) handleSealedRow(now rawio.Time, s *protection, ps []rawio.Packet
 	return n
 }
 
-// isLikeSealed says whether a packet is sealed for this association, by no key of a restart, and has
-// come the same way as another.
+// isLikeSealed says whether a packet is sealed for this association, by no key of a restart, and
+// has come the same way as another.
 func (a *Assoc) isLikeSealed(p, other *rawio.Packet) bool {
 	if p.Kind != rawio.KindSCTP || p.Local != other.Local || p.Remote != other.Remote ||
 		len(p.Data) < wire.CommonHeaderLen || binary.BigEndian.Uint64(p.Data) != a.id.headerPrefix() {
@@ -53,8 +53,8 @@ func (a *Assoc) isLikeSealed(p, other *rawio.Packet) bool {
 	return ok && !d.Restart()
 }
 
-// handleOpened handles packets that were sealed. If one of them ends the association, those behind it
-// are for nobody.
+// handleOpened handles packets that were sealed. If one of them ends the association, those behind
+// it are for nobody.
 func (a *Assoc) handleOpened(now rawio.Time, s *protection, ps []rawio.Packet) {
 	s.isOpen = true
 	for len(ps) > 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// sealedTwin is one of two worlds in which the same happens, until packets of host 0 are handed to the
-// association of host 1 by the test.
+// sealedTwin is one of two worlds in which the same happens, until packets of host 0 are handed to
+// the association of host 1 by the test.
 type sealedTwin struct {
 	*sctptest.World
 	a, b   *assoc.Assoc
@@ -60,8 +60,8 @@ func (w *sealedTwin) say(places bool, size int) {
 		Body: [2][]byte{[]byte("place "), []byte(strings.Repeat("x", size))}})
 }
 
-// arrive hands what host 0 has sent to the association of host 1, and checks that packets are handed
-// back as they were. It returns how many calls have taken several.
+// arrive hands what host 0 has sent to the association of host 1, and checks that packets are
+// handed back as they were. It returns how many calls have taken several.
 func (w *sealedTwin) arrive(t *testing.T, inRows bool, disturb func([]rawio.Packet) []rawio.Packet) (several int) {
 	var batch []rawio.Packet
 	for _, pkt := range w.sent[0] {
@@ -136,8 +136,8 @@ func disturb(rnd *rand.Rand, list []rawio.Packet) (out []rawio.Packet) {
 	return out
 }
 
-// What comes of sealed packets that are handled in rows is what comes of each alone, whatever a network
-// and an attacker make of them.
+// What comes of sealed packets that are handled in rows is what comes of each alone, whatever a
+// network and an attacker make of them.
 func TestSealedPacketsInRowsAreAsOneByOne(t *testing.T) {
 	rows, packets, several, seeds := 0, 0, 0, rowSeeds()/3
 	for seed := range uint64(seeds) {

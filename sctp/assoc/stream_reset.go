@@ -119,9 +119,9 @@ func (a *Assoc) StopWaiting(now rawio.Time, id StreamRequestID) {
 	}
 }
 
-// ResetStreams resets streams that go out, or that come in, or both. No list stands for all of them.
-// What was given to Send before goes in the old numbering, later messages wait until the peer has
-// answered. How it ends is an EventStreamsReset for each direction.
+// ResetStreams resets streams that go out, or that come in, or both. No list stands for all of
+// them. What was given to Send before goes in the old numbering, later messages wait until the peer
+// has answered. How it ends is an EventStreamsReset for each direction.
 func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.StreamID) error {
 	if len(streams) > a.MaxStreamList() {
 		return ErrStreamResetList
@@ -131,8 +131,8 @@ func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.Stream
 
 // ResetTSNs resets the numbering of all streams, in both directions, and that of DATA chunks. What
 // was given to Send before is acknowledged first; later messages wait. How it ends is an
-// EventTSNsReset. What the peer has sent and is lost on its way is not sent again, and a peer may cut
-// a message there (section 5.2.4). A peer that never answers ends the association
+// EventTSNsReset. What the peer has sent and is lost on its way is not sent again, and a peer may
+// cut a message there (section 5.2.4). A peer that never answers ends the association
 // (ErrTSNResetUnanswered): it may have done it, and wait for other TSNs. What has come since the
 // request is dropped then, as nobody can tell its order.
 func (a *Assoc) ResetTSNs(now rawio.Time) error {
@@ -245,8 +245,8 @@ func (a *Assoc) handleReconfig(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	return a.takeReconfig(now, in, c)
 }
 
-// handleLateReconfigs takes the RE-CONFIG chunks of a packet that came while an own reset of TSNs had
-// no answer. With the answer may come DATA of before: control chunks lead in a packet (RFC 9260
+// handleLateReconfigs takes the RE-CONFIG chunks of a packet that came while an own reset of TSNs
+// had no answer. With the answer may come DATA of before: control chunks lead in a packet (RFC 9260
 // section 6.10), and so say nothing about which was first.
 func (a *Assoc) handleLateReconfigs(now rawio.Time, in *inbound) {
 	cs := in.pkt.Chunks()

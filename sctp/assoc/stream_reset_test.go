@@ -80,8 +80,8 @@ func resetResponse(seq uint32, r wire.ReconfigResult) func([]byte) []byte {
 	return func(b []byte) []byte { return wire.AppendReconfigResponse(b, seq, r) }
 }
 
-// tell tells of packets: RE-CONFIG by its parameters, DATA by its stream, SSN and TSN, both relative
-// to the Initial TSNs, other chunks by their names.
+// tell tells of packets: RE-CONFIG by its parameters, DATA by its stream, SSN and TSN, both
+// relative to the Initial TSNs, other chunks by their names.
 func tell(l *sctptest.Lab, out []wire.Packet) string {
 	l.Helper()
 	var packets []string
@@ -473,8 +473,9 @@ func TestOwnResetOfTSNs(t *testing.T) {
 	l.Expect(l.Send(l.Tag, l.Sack(next+1000)), "ABORT") // which was never sent
 }
 
-// In the packet of the answer comes DATA that the peer has sent before, as from libusrsctp 0.9.5.0, and
-// behind it DATA of after. RE-CONFIG leads because it is a control chunk (RFC 9260 section 6.10).
+// In the packet of the answer comes DATA that the peer has sent before, as from libusrsctp 0.9.5.0,
+// and behind it DATA of after. RE-CONFIG leads because it is a control chunk (RFC 9260 section
+// 6.10).
 func TestDataOfBeforeComesWithTheAnswerToAResetOfTSNs(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	l.Send(l.Tag, orderedOn(1000, 5, 0, "old"))
@@ -491,8 +492,8 @@ func TestDataOfBeforeComesWithTheAnswerToAResetOfTSNs(t *testing.T) {
 	check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "next|")
 }
 
-// The packets of libusrsctp 0.9.5.0 behind a reset of TSNs that it meets in the middle of a message.
-// It leaves one TSN out, and goes on with the rest of the message under SSN 0.
+// The packets of libusrsctp 0.9.5.0 behind a reset of TSNs that it meets in the middle of a
+// message. It leaves one TSN out, and goes on with the rest of the message under SSN 0.
 func TestOwnResetOfTSNsInTheMiddleOfAPeersMessage(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	fragment := func(tsn wire.TSN, ssn wire.SSN, flags uint8, text string) []byte {
@@ -516,8 +517,8 @@ func TestOwnResetOfTSNsInTheMiddleOfAPeersMessage(t *testing.T) {
 	l.Expect(l.Send(l.Tag, fragment(1008, 2, wire.FlagE, "x")), "ABORT") // this is no rest
 }
 
-// The same with I-DATA: the rest of the message goes on under MID 0, with FSNs of before. The stream
-// waits for none of it.
+// The same with I-DATA: the rest of the message goes on under MID 0, with FSNs of before. The
+// stream waits for none of it.
 func TestOwnResetOfTSNsInTheMiddleOfIData(t *testing.T) {
 	l := resettingWith(t, assoc.Config{Interleaving: true}, nil, wire.ChunkIData, wire.ChunkIForwardTSN)
 	at := func(tsn wire.TSN, mid wire.MID, fsn wire.FSN, flags uint8, text string) []byte {
@@ -607,8 +608,8 @@ func TestRequestsThatThePeerIgnores(t *testing.T) {
 	check.Error(t, "another request", l.A.AddStreams(l.Now, 1, 0), assoc.ErrStreamResetUnanswered)
 }
 
-// What is given behind a reset that waits for its turn waits for its answer, in order. It begins anew
-// then, or goes on where the peer has denied it.
+// What is given behind a reset that waits for its turn waits for its answer, in order. It begins
+// anew then, or goes on where the peer has denied it.
 func TestMessagesBehindAResetThatWaits(t *testing.T) {
 	// req 6525-5.1.2-1
 	for result, want := range map[wire.ReconfigResult]string{

@@ -31,8 +31,8 @@ func AsDTLS(c Chunk) (DTLS, error) {
 	return DTLS(c), nil
 }
 
-// LoneDTLS returns the chunk of a packet that has a DTLS chunk and nothing else, as far as its length
-// says so. p has a whole common header.
+// LoneDTLS returns the chunk of a packet that has a DTLS chunk and nothing else, as far as its
+// length says so. p has a whole common header.
 func LoneDTLS(p Packet) (DTLS, bool) {
 	c := p[CommonHeaderLen:]
 	if len(c) <= DTLSHeaderLen || ChunkType(c[0]) != ChunkDTLS {

@@ -51,15 +51,12 @@ type hostKey struct {
 	link  uint64
 }
 
-// maxGroups is how many Hosts a peer is in at most.
-const maxGroups = quota.MaxGroups
-
 // keysOf appends the keys of the Hosts that a peer is in to list, the smallest first.
 func keysOf(p Peer, list []hostKey) []hostKey {
 	if p.Link != 0 {
 		return append(list, hostKey{link: p.Link})
 	}
-	var room [maxGroups]quota.HostGroup
+	var room [quota.MaxGroups]quota.HostGroup
 	for _, g := range quota.GroupsOf(p.Addr, room[:0]) {
 		list = append(list, hostKey{group: g})
 	}
@@ -121,7 +118,7 @@ func memberLimit(limit, used, n int64) int64 {
 // octets. It asks whether that is a fair share. If too little is left, other associations have more
 // than their share and have to go.
 func (t *Total) Admits(p Peer, octets int) bool {
-	var room [maxGroups]hostKey
+	var room [quota.MaxGroups]hostKey
 	keys := keysOf(p, room[:0])
 	var of *Host // the smallest group that there is
 	i := len(keys)
@@ -151,7 +148,7 @@ func roundToQuantum(octets int) int {
 
 // Open makes a the account of an association with a peer.
 func (t *Total) Open(a *Account, p Peer) {
-	var room [maxGroups]hostKey
+	var room [quota.MaxGroups]hostKey
 	keys := keysOf(p, room[:0])
 	var h *Host
 	for i := len(keys) - 1; i >= 0; i-- {

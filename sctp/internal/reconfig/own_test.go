@@ -314,8 +314,8 @@ func TestPeerNeverAnswers(t *testing.T) {
 	l.take(chunk(addIn(902, 2)), "RESP 902 Denied")
 }
 
-// Nobody knows whether a peer that does not answer has reset its TSNs. So nothing is sent again: the
-// association has to end (section 5.1.4, C2).
+// Nobody knows whether a peer that does not answer has reset its TSNs. So nothing is sent again:
+// the association has to end (section 5.1.4, C2).
 func TestPeerNeverAnswersAResetOfTSNs(t *testing.T) {
 	l := newLab(t)
 	l.start(reconfig.Request{ResetTSNs: true})
@@ -334,8 +334,8 @@ func TestPeerNeverAnswersAResetOfTSNs(t *testing.T) {
 	l.heard("TSNs: it ends", "added out 1: it ends")
 }
 
-// Requests go in the order in which they were asked for. Messages behind each wait from then on, and
-// what nobody wants any more is not asked for.
+// Requests go in the order in which they were asked for. Messages behind each wait from then on,
+// and what nobody wants any more is not asked for.
 func TestRequestsWaitForTheirTurn(t *testing.T) {
 	l := newLab(t)
 	ask := func(r reconfig.Request) reconfig.RequestID {

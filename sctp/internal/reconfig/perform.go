@@ -137,7 +137,8 @@ func (m *Machine) resultWhileBusy() wire.ReconfigResult {
 
 // takeAddOut is section 5.2.5: the peer adds streams that come in. That may be the answer to an own
 // Add Incoming Streams Request. But the parameter does not say so, and the peer may have had the
-// same idea. So the own request goes again, until there is a response, or no more is to be expected.
+// same idea. So the own request goes again, until there is a response, or no more is to be
+// expected.
 func (m *Machine) takeAddOut(now rawio.Time, r *parameter, paired bool) wire.ReconfigResult {
 	p := m.own.find(wire.ParamAddInStreams)
 	isLikely := p != nil && m.own.isInFlight() && p.count == r.count

@@ -71,8 +71,8 @@ func (m *Machine) takeResult(now rawio.Time, p *ownPart, r *parameter) {
 
 // becomesStuck counts an answer "In progress". It says whether a reset of own streams stays in
 // progress for no reason of section 5.2.2: all that the peer has to wait for has come. There are
-// peers that perform it then, tell of it once, and repeat the old answer for ever if that is lost. It
-// is asked for again, with another number.
+// peers that perform it then, tell of it once, and repeat the old answer for ever if that is lost.
+// It is asked for again, with another number.
 func (m *Machine) becomesStuck(p *ownPart) bool {
 	if p.kind == wire.ParamOutgoingReset && m.host.IsAcked(m.own.lastTSN) {
 		p.stuck++

@@ -24,8 +24,8 @@ const (
 	Unanswered
 	// GivenUp: likewise, but it went often enough. The user was told.
 	GivenUp
-	// TSNsUnknown: likewise, and it was a reset of TSNs. The peer may have performed it, and be with
-	// other TSNs. All stays suspended (section 5.1.4, C2): the association has to end.
+	// TSNsUnknown: likewise, and it was a reset of TSNs. The peer may have performed it, and be
+	// with other TSNs. All stays suspended (section 5.1.4, C2): the association has to end.
 	TSNsUnknown
 )
 

@@ -7,9 +7,9 @@ import (
 
 // waitingTSNReset is an SSN/TSN Reset Request of the peer that waits until all own DATA is
 // acknowledged (section 5.2.4). By the letter it would count as such at once, and what of it is on
-// its way would be lost. The request has no answer at first: to libusrsctp "In progress" is the last
-// one. When it comes again it has that answer, or the peer might give up what is performed then. A
-// peer whose window stays closed until the answer would wait for ever: it is denied.
+// its way would be lost. The request has no answer at first: to libusrsctp "In progress" is the
+// last one. When it comes again it has that answer, or the peer might give up what is performed
+// then. A peer whose window stays closed until the answer would wait for ever: it is denied.
 type waitingTSNReset struct {
 	hold     Hold       // for it, once no own request is under way
 	deniedAt rawio.Time // or Never: there is none
@@ -21,9 +21,9 @@ func (m *Machine) DefersTSNReset() bool { return m.tsnWait.isThere() }
 
 func (w *waitingTSNReset) isThere() bool { return w.deniedAt != rawio.Never }
 
-// takeTSNReset is section 5.2.4: the peer begins anew with its TSNs and all SSNs. endTSNWait performs
-// it. One that waits goes on waiting, also if the peer asks by another number: what was given to send
-// meanwhile would never come to an end if it did not.
+// takeTSNReset is section 5.2.4: the peer begins anew with its TSNs and all SSNs. endTSNWait
+// performs it. One that waits goes on waiting, also if the peer asks by another number: what was
+// given to send meanwhile would never come to an end if it did not.
 func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart, seq uint32) wire.ReconfigResult {
 	p.hasTSNs, p.next, p.expected = true, m.host.NextTSN(), m.host.CumTSN()+1+tsnJump
 	isRepeated := m.tsnWait.isThere() && m.tsnWait.seq == seq
@@ -43,8 +43,8 @@ func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart, seq uint32) wire.Rec
 	return wire.ReconfigInProgress
 }
 
-// endTSNWait performs the reset that waits, if all own DATA is acknowledged. An own request that the
-// peer can answer meanwhile ends first.
+// endTSNWait performs the reset that waits, if all own DATA is acknowledged. An own request that
+// the peer can answer meanwhile ends first.
 func (m *Machine) endTSNWait(now rawio.Time) {
 	if !m.tsnWait.isThere() || m.own.state != ownNone {
 		return

@@ -20,7 +20,8 @@ type waitingRequest struct {
 
 // StartInTurn is Start for a request that waits until those before it have ended. Its messages are
 // held already: nothing that is given behind it goes in the old numbering (section 5.1.2, A1).
-// Requests that only reset streams that go out are joined while they wait, up to maxStreams of them.
+// Requests that only reset streams that go out are joined while they wait, up to maxStreams of
+// them.
 func (m *Machine) StartInTurn(now rawio.Time, r Request, maxStreams int) (RequestID, error) {
 	if err := m.check(now, r); err != nil {
 		return 0, err
@@ -56,8 +57,8 @@ func (m *Machine) IsUnderWay(id RequestID) bool {
 	return m.own.state != ownNone && m.own.id == id || m.findWaiting(id) >= 0
 }
 
-// StopWaiting forgets a request that waits for its turn, if nobody else has asked for it. One that is
-// under way goes on.
+// StopWaiting forgets a request that waits for its turn, if nobody else has asked for it. One that
+// is under way goes on.
 func (m *Machine) StopWaiting(id RequestID) {
 	at := m.findWaiting(id)
 	if at < 0 {

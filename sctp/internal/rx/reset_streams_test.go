@@ -303,8 +303,8 @@ func TestFragmentsWithoutAMessageBehindARestart(t *testing.T) {
 	}
 }
 
-// A peer may answer a reset of TSNs with any others. What was frozen is of before then, and costs no
-// more than it did.
+// A peer may answer a reset of TSNs with any others. What was frozen is of before then, and costs
+// no more than it did.
 func TestRestartFarFromFrozenData(t *testing.T) {
 	for _, newResetReceiver := range []func() *Receiver{newReceiver, newAbandoned} {
 		for _, first := range []wire.TSN{1 << 31, 1 << 30, 3 << 30, 4 + 1<<16, 1<<32 - 1<<16} {

@@ -22,8 +22,8 @@ func (s *Sender) EnqueueOwn(m *Message) {
 	s.burst.enqueuedSinceSack = true
 }
 
-// mostOwn is the most octets of the association's own messages that may be outstanding. They wait for
-// no room in the send buffer.
+// mostOwn is the most octets of the association's own messages that may be outstanding. They wait
+// for no room in the send buffer.
 const mostOwn = 64 << 10
 
 // numOwn is how many messages of the association's own wait.

@@ -123,7 +123,8 @@ const maxSkipped = 64
 
 // fillRetransmits retransmits the earliest marked chunks to p that fit the packet. A chunk above a
 // PMTU that has shrunk goes alone, to be fragmented by IP (6.9). Where a packet has to be long for
-// that, once in an RTO, other chunks go along, as many as cwnd allows. With ahead it is for streams that send little.
+// that, once in an RTO, other chunks go along, as many as cwnd allows. With ahead it is for streams
+// that send little.
 func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path, ahead bool) (n, octets int) {
 	g := &s.outstanding
 	cut := false

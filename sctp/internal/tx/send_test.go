@@ -270,8 +270,8 @@ func TestZeroWindowProbe(t *testing.T) {
 	check.That(t, l.s.Idle(l.now) && l.s.NextTimeout() == rawio.Never, "not idle")
 }
 
-// A chunk had room in the window when it was sent. If the peer has dropped it and closes its window,
-// it is a probe when it is sent again.
+// A chunk had room in the window when it was sent. If the peer has dropped it and closes its
+// window, it is a probe when it is sent again.
 func TestChunkThatHasNoRoomAnyMoreIsAProbe(t *testing.T) {
 	// req 9260-6.1-4
 	l := newLab(t, 1)
