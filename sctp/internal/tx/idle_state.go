@@ -72,7 +72,7 @@ func (s *Sender) RestoreFrom(r *IdleState) {
 	s.streams.nextSSN, s.streams.count, s.stats, s.primaryIndex = r.nextSSN, r.outStreams, r.stats, r.primaryIndex
 	s.withheld.packetsUntilNext = int(r.packetsUntilWithhold)
 	s.outstanding.initTSN(r.nextTSN)
-	s.outstanding.rwnd, s.window.largest = int(r.rwnd), r.maxRwnd
+	s.outstanding.rwnd, s.window.largest, s.window.last = int(r.rwnd), r.maxRwnd, r.rwnd
 }
 
 // Stats returns those of the Sender.
