@@ -77,7 +77,16 @@ type assocMonitor struct {
 	due    int        // events in a row with a timer due at once
 	dueAt  rawio.Time // which it is
 	moved  rawio.Time // when it was last without work, or got on with it
+
+	// The peer's SACKs have named chunks and named them no more: so many, and the last of them may be
+	// the TSN before doubtTo, until all up to there is acknowledged.
+	reneged uint64
+	doubtTo wire.TSN
+	inDoubt bool
 }
+
+// beginTSNs forgets TSNs: the association goes on with others.
+func (w *assocMonitor) beginTSNs() { w.marks, w.inDoubt = assoc.Marks{}, false }
 
 func tagsOf(a *assoc.Assoc) [2]uint32 { return [2]uint32{a.LocalTag(), a.PeerTag()} }
 
@@ -92,7 +101,8 @@ func (r *run) checkAssoc(h *host, c simulation.Conn) {
 	}
 	w.events++
 	if t := tagsOf(a); w.tags != t { // the peer is known only now, or has restarted
-		w.tags, w.marks, w.moved = t, assoc.Marks{}, r.g.Now()
+		w.tags, w.moved = t, r.g.Now()
+		w.beginTSNs()
 	}
 	w.checkTimers(r, a)
 	w.checkTSNs(r, a)
@@ -167,10 +177,22 @@ func (w *assocMonitor) checkBounds(r *run, a *assoc.Assoc) {
 			"TSN %d counts as acknowledged of %d sent, and the peer has received those to %d",
 			own.Acked, own.Next-1, its.Received)
 	}
-	if most := w.bufferLimit(r, p) + 1<<16; s.Outstanding > most {
+	if most := w.bufferLimit(r, p) + 1<<16; !w.isInDoubt(a, &s) && s.Outstanding > most {
 		r.recordViolation(Accounting, w.h.node.Name, "%d octets outstanding, and the peer takes %d, of which it has %d",
 			s.Outstanding, most, q.RecvWindow)
 	}
+}
+
+// isInDoubt says whether chunks count as outstanding that the peer may have taken, and given to its
+// program: it has named them, and no SACK names them any more. With an equal cumulative TSN nobody
+// sees that a SACK is an old one, from a longer road (RFC 9260 section 6.2.1, D iii).
+func (w *assocMonitor) isInDoubt(a *assoc.Assoc, s *assoc.Stats) bool {
+	own := a.Marks()
+	if s.Reneged != w.reneged {
+		w.reneged, w.doubtTo, w.inDoubt = s.Reneged, own.Next, true
+	}
+	w.inDoubt = w.inDoubt && (own.Acked + 1).Less(w.doubtTo)
+	return w.inDoubt
 }
 
 // bufferLimit is the receive buffer of an association, the most that it grows to where that was

@@ -288,7 +288,7 @@ func (l *assocSide) handleEvent(ev assoc.Event) {
 	case assoc.EventTSNsReset:
 		l.out.notePerformed(ev)
 		if w := e.t.r.watches[l.a]; w != nil && ev.Err == nil {
-			w.marks = assoc.Marks{} // TSNs go on elsewhere
+			w.beginTSNs()
 		}
 		if l.in != nil && ev.Err != nil && !ev.Change.ByPeer && !errors.Is(ev.Err, assoc.ErrStreamResetDenied) {
 			l.in.lossy = true // it had no answer: what has come since has no number

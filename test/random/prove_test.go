@@ -190,6 +190,12 @@ func TestLiteralIsGo(t *testing.T) {
 // Schedules that have found something, in the stack or in the oracle.
 func TestSchedulesOfThePast(t *testing.T) {
 	for name, s := range map[string]Schedule{
+		"an old SACK from a longer road takes back what the peer's program has": {Seed: 0x18e78a3, Length: 585937500,
+			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1}, {Nets: 3}, {Nets: 1}, {Nets: 1}, {Nets: 2}, {Nets: 1}, {Nets: 1},
+				{Nets: 1}},
+			Assocs: []Assoc{{A: 9, B: 7, UDP: true, Extras: 159}, {A: 5, Extras: 95}, {A: 7, B: 8, Extras: 31},
+				{A: 6, B: 3, Config: 0xe62deadd, Extras: 109}},
+			Acts: []Act{{At: 573000000, Kind: Say, A: 3, For: 277197802, N: 487}}},
 		"who begins its TSNs anew with a closed window is denied that, and reads on": {Seed: 0x7e9, Length: 510000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1, NAT: true}, {Nets: 1, NAT: true}, {Nets: 1}, {Nets: 1, NAT: true},
 				{Nets: 1}, {Nets: 1}, {Nets: 1, NAT: true}},
