@@ -12,7 +12,8 @@ import (
 // the situation and the kind of association; each step is an octet that says what to do, a quarter
 // of a length, and so many octets of data:
 //
-//	0..199  a packet; the next octet says how it is wrapped, the rest are its chunks
+//	0..199  a packet, of 8 values the last with a wrong checksum, the one before with 0; the next
+//	        octet says how it is wrapped, the rest are its chunks
 //	200..   time passes; the user reads, writes, shuts down or aborts; the good peer answers
 //
 //fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx
@@ -56,6 +57,11 @@ func FuzzHostilePeer(f *testing.F) {
 			s := []byte{byte(i) + kind*byte(len(situations))}
 			reconfig := func(how byte, b []byte) []byte {
 				return step(0, append([]byte{how}, wire.CloseChunk(append(wire.AppendReconfig(nil), b...), 0)...)...)
+			}
+			for op := range byte(checksumsDrawn) {
+				f.Add(slices.Concat(s, step(op, data(3, 0, 10)...), step(op, append([]byte{3},
+					wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
+					step(op, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...), step(op, data(3, 1, 10)...)))
 			}
 			iData := wire.AppendIDataHeader([]byte{4}, wire.IDataFields{Flags: 2, MID: 1, PayloadLen: 4})
 			f.Add(slices.Concat(s, step(240, 1, 2), step(245, 1, 0), step(0, data(3, 1, 10)...),

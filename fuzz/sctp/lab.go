@@ -57,6 +57,7 @@ const (
 	placing                  // the victim's data goes where a Placer says, and is to be short
 	changing                 // messages may be given up, and streams and TSNs be reset and added
 	interleaving             // I-DATA, under a scheduler
+	// With either of the last two the link detects errors, so that checksums may be 0.
 )
 
 func newBed(t testing.TB, variant byte) *fuzzBed {
@@ -81,8 +82,12 @@ func newBed(t testing.TB, variant byte) *fuzzBed {
 		if variant&twoAddresses != 0 {
 			addrs = append(addrs, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}), 0))
 		}
-		*h = &host{Host: sctptest.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]),
-			rawio.DontFragment|rawio.ECNField, addrs...)}
+		const features = rawio.DontFragment | rawio.ECNField
+		*h = &host{Host: sctptest.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]), features, addrs...)}
+		if variant&(changing|interleaving) != 0 {
+			(*h).Detects = rawio.DTLSErrorDetection
+			(*h).Reboot(int64(i), features)
+		}
 		(*h).Batch = assoc.NewTxBatch(64)
 		(*h).OnAdopt = func(a *assoc.Assoc) { l.adoptAssoc(*h, a) }
 		(*h).OnEvent = func(a *assoc.Assoc, e assoc.Event) {
@@ -139,7 +144,7 @@ func (l *fuzzBed) adoptAssoc(h *host, a *assoc.Assoc) {
 // collectPackets collects what h has to send.
 func (l *fuzzBed) collectPackets(h *host) {
 	seen := len(h.out)
-	h.Poll(l.now, func(_ *assoc.Assoc, p *rawio.Packet) {
+	h.Poll(l.now, func(a *assoc.Assoc, p *rawio.Packet) {
 		if len(h.out) > seen+6400 {
 			l.Fatal("one step makes the host send without end")
 		}
@@ -148,8 +153,28 @@ func (l *fuzzBed) collectPackets(h *host) {
 			from = h.Addrs[0]
 		}
 		h.out = append(h.out, sentPacket{data: slices.Concat(p.Vec...), from: from, to: p.Remote.Addr()})
+		l.checkChecksum(h, a, h.out[len(h.out)-1].data)
 	})
 	l.learnFrom(h, h.out[seen:])
+}
+
+// checkChecksum holds that only packets of an association that is set up go without a checksum, and
+// only where both ends take that (RFC 9653 section 5.2).
+func (l *fuzzBed) checkChecksum(h *host, a *assoc.Assoc, data []byte) {
+	pkt := wire.Packet(data)
+	if pkt.ChecksumOK() {
+		return
+	}
+	if pkt.Checksum() != 0 || a == nil || !a.Extensions().Has(assoc.ZeroChecksum) {
+		l.Fatalf("a packet with checksum %#x: %x", pkt.Checksum(), data)
+	}
+	it := pkt.Chunks()
+	for c, ok := it.Next(); ok; c, ok = it.Next() {
+		switch c.Type() {
+		case wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho:
+			l.Fatalf("%v without a checksum", c.Type())
+		}
+	}
 }
 
 func (h *host) takePackets() []sentPacket {
@@ -189,6 +214,10 @@ func (l *fuzzBed) reachSituation(situation byte) {
 	l.bringTo(n)
 	if a := l.victim.a; a == nil && n > 0 || a != nil && a.State() != situations[n] {
 		l.Fatalf("situation %d is not %v", n, situations[n])
+	}
+	if a := l.victim.a; a != nil && situations[n] == assoc.Established &&
+		a.Extensions().Has(assoc.ZeroChecksum) != (l.victim.Detects != rawio.NoErrorDetection) {
+		l.Fatalf("the extensions are %v", a.Extensions())
 	}
 }
 

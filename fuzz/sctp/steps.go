@@ -13,7 +13,7 @@ func (l *fuzzBed) doStep(op byte, arg []byte) {
 	v := l.victim
 	if op < 200 {
 		if len(arg) > 0 {
-			l.attackPacket(arg[0], arg[1:])
+			l.attackPacket(op, arg[0], arg[1:])
 		}
 		return
 	}
@@ -81,26 +81,47 @@ func (l *fuzzBed) askForStreams(arg []byte) {
 	}
 }
 
+// Checksums of an attacker's packet. All other values of its octet mean a right one.
+const (
+	zeroChecksum   = 6
+	wrongChecksum  = 7
+	checksumsDrawn = 8
+)
+
 // attackPacket delivers a packet. With a tag that is not the association's it changes nothing
-// (section 8.5), and ends nothing.
-func (l *fuzzBed) attackPacket(how byte, chunks []byte) {
+// (section 8.5), and ends nothing. Nor does one with a wrong checksum, which 0 is where the link
+// does not detect errors, or nobody has said that it may be 0 (RFC 9653 section 5.3).
+func (l *fuzzBed) attackPacket(op, how byte, chunks []byte) {
 	v := l.victim
 	var before assoc.Stats
 	a, up := v.a, v.a != nil && !v.down
 	if up {
 		before = a.Stats()
 	}
-	out := len(v.out)
-	l.deliverPacket(v, l.wrapChunks(how, chunks))
+	out, known := len(v.out), v.Endpoint.Len()
+	pkt := l.wrapChunks(how, chunks)
+	dropped := false
+	switch op % checksumsDrawn {
+	case zeroChecksum:
+		wire.PutChecksum(pkt.data, 0)
+		dropped = (v.Detects == rawio.NoErrorDetection || known == 0) && !wire.Packet(pkt.data).ChecksumOK()
+	case wrongChecksum:
+		pkt.data[8] ^= 1
+		dropped = wire.Packet(pkt.data).Checksum() != 0
+	}
+	l.deliverPacket(v, pkt)
+	if dropped && (len(v.out) != out || v.Endpoint.Len() != known) {
+		l.Fatalf("a packet with a wrong checksum was taken: %x", pkt.data)
+	}
 	// One packet is answered by one packet of control chunks, beside the DATA it sets free.
 	if n := len(v.out) - out; n > 64 {
 		l.Fatalf("one packet was answered by %d", n)
 	}
-	if up && (how == wrongTag || how%4 == 3) {
+	if up && (dropped || how == wrongTag || how%4 == 3) {
 		after := a.Stats()
 		if v.down || after.State != before.State || after.Unacked < before.Unacked ||
 			after.Buffered != before.Buffered {
-			l.Fatalf("a packet with a wrong tag made %+v of %+v", after, before)
+			l.Fatalf("a packet with a wrong tag or checksum made %+v of %+v", after, before)
 		}
 	}
 }

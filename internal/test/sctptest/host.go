@@ -26,6 +26,7 @@ type Host struct {
 	Refused  int                  // how often it has
 	Link     int                  // IP-level MTU of its link
 	CutFrom  int                  // what the link says as a rawio.Fragmenter, and does
+	Detects  rawio.ErrorDetection // what it says as a rawio.ErrorDetector, from Reboot on
 	Endpoint *endpoint.Endpoint
 	Assocs   []*assoc.Assoc
 	Events   []AssocEvent
@@ -101,7 +102,7 @@ func (h *Host) Reboot(seed int64, features rawio.Features) {
 	h.Rand = &RandSource{rand: rand.New(rand.NewSource(seed))}
 	h.head = rawio.Overhead(h.Addr)
 	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.pathMTU, CutFrom: h.cutFrom,
-		Own: func(a netip.Addr) bool { return slices.Contains(h.Own, a) }})
+		ErrorDetection: h.Detects, Own: func(a netip.Addr) bool { return slices.Contains(h.Own, a) }})
 }
 
 func (h *Host) cutFrom(_, _ netip.Addr) int { return h.CutFrom }
