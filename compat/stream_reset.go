@@ -4,7 +4,6 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -76,8 +75,8 @@ func setEnableStreamReset(s *Socket, b []byte) error {
 
 // streamRequest is what one of the three options that only set asks of the peer.
 type streamRequest struct {
+	assoc.StreamRequest
 	enabledBy uint32 // flag of SCTP_ENABLE_STREAM_RESET
-	start     func(*assoc.Assoc, rawio.Time) error
 }
 
 // parseStreamRequest reads the structure of such an option.
@@ -85,20 +84,15 @@ func parseStreamRequest(name int, b []byte) (streamRequest, error) {
 	field := func(i int) int { return int(nativeOrder.Uint16(b[i:])) }
 	switch {
 	case name == optResetAssoc && len(b) == 4:
-		return streamRequest{enableResetAssoc, (*assoc.Assoc).ResetTSNs}, nil
+		return streamRequest{assoc.StreamRequest{ResetTSNs: true}, enableResetAssoc}, nil
 	case name == optAddStreams && len(b) == 8:
-		in, out := field(4), field(6)
-		return streamRequest{enableChangeAssoc, func(a *assoc.Assoc, now rawio.Time) error {
-			return a.AddStreams(now, out, in)
-		}}, nil
+		return streamRequest{assoc.StreamRequest{AddIn: field(4), AddOut: field(6)}, enableChangeAssoc}, nil
 	case name == optResetStreams && len(b) >= 8 && len(b) >= 8+2*field(6):
-		flags, list := field(4), []wire.StreamID(nil)
+		r := assoc.StreamRequest{ResetOut: field(4)&resetOutgoing != 0, ResetIn: field(4)&resetIncoming != 0}
 		for i := range field(6) {
-			list = append(list, wire.StreamID(field(8+2*i)))
+			r.Streams = append(r.Streams, wire.StreamID(field(8+2*i)))
 		}
-		return streamRequest{enableResetStreams, func(a *assoc.Assoc, now rawio.Time) error {
-			return a.ResetStreams(now, flags&resetOutgoing != 0, flags&resetIncoming != 0, list)
-		}}, nil
+		return streamRequest{r, enableResetStreams}, nil
 	}
 	return streamRequest{}, syscall.EINVAL
 }
@@ -125,12 +119,12 @@ func (s *Socket) askPeer(name int, b []byte) error {
 		return syscall.EINVAL
 	case !enabled:
 		return syscall.ENOPROTOOPT
+	case a.StreamResetUnderWay():
+		return syscall.EINPROGRESS
 	}
-	switch err = r.start(a, now); {
+	switch _, err = a.StartInTurn(now, r.StreamRequest); {
 	case errors.Is(err, sctp.ErrStreamResetUnsupported):
 		return syscall.ENOPROTOOPT
-	case errors.Is(err, sctp.ErrStreamResetBusy):
-		return syscall.EINPROGRESS
 	case errors.Is(err, assoc.ErrStreamResetList):
 		return syscall.EINVAL
 	}

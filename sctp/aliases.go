@@ -310,7 +310,6 @@ var (
 // Errors of requests about streams, and of the events about them.
 var (
 	ErrStreamResetUnsupported = assoc.ErrStreamResetUnsupported // one of the sides does not offer it
-	ErrStreamResetBusy        = assoc.ErrStreamResetBusy        // another is under way
 	ErrStreamResetUnanswered  = assoc.ErrStreamResetUnanswered  // the peer does not answer
 	ErrStreamResetDenied      = assoc.ErrStreamResetDenied      // it does not allow it
 	ErrStreamRequest          = assoc.ErrStreamRequest          // it asks for nothing

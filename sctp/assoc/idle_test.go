@@ -171,11 +171,11 @@ func TestRestWithExtensionsIsSmall(t *testing.T) {
 			}
 		}
 		w.Run(time.Second)
-		must.OK(t, x.ResetStreams(w.Now, true, true, []wire.StreamID{1, 5}))
+		must.OK(t, resetStreams(x, w.Now, true, true, []wire.StreamID{1, 5}))
 		w.Run(time.Second)
-		must.OK(t, x.AddStreams(w.Now, 1, 1))
+		must.OK(t, addStreams(x, w.Now, 1, 1))
 		w.Run(time.Second)
-		must.OK(t, x.ResetTSNs(w.Now))
+		must.OK(t, resetTSNs(x, w.Now))
 		w.Run(time.Second)
 		w.Send(x, 5, []byte("again"))
 		w.Run(time.Second)

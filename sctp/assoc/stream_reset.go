@@ -38,15 +38,13 @@ func (s StreamReset) allowed() (a reconfig.Allowed) {
 	return a
 }
 
-// Errors of ResetStreams, ResetTSNs and AddStreams, and of the events that report how they end.
+// Errors of StartInTurn, and of the events that report how requests end.
 // What the peer has refused is a *StreamResetError.
 var (
 	// ErrStreamResetUnsupported: the peer does not support it, or Config.StreamReset does not offer
 	// it. It matches syscall.EOPNOTSUPP.
 	ErrStreamResetUnsupported error = sysError{
 		"sctp: streams cannot be reset or added: both ends have to offer it", syscall.EOPNOTSUPP}
-	// ErrStreamResetBusy: another request is under way. It matches syscall.EALREADY.
-	ErrStreamResetBusy error = sysError{"sctp: another reset or addition of streams is under way", syscall.EALREADY}
 	// ErrStreamResetUnanswered: the peer has not answered a request, however often it was sent.
 	ErrStreamResetUnanswered = reconfig.ErrUnanswered
 	// ErrStreamResetDenied: the peer does not allow it.
@@ -89,9 +87,15 @@ type StreamRequest = reconfig.Request
 // StreamRequestID tells requests apart. None is 0.
 type StreamRequestID = reconfig.RequestID
 
-// StartInTurn begins with a request when those that were asked for before have ended. From now on
-// messages wait as with ResetStreams, ResetTSNs and AddStreams, which fail where it waits. Events
-// tell how it ends; others may be joined to it while it waits.
+// StartInTurn begins with a request when those that were asked for before have ended. Events tell
+// how each part of it ends; others may be joined to it while it waits.
+//
+// What was given to Send before a reset of streams goes in the old numbering. Later messages wait
+// until the peer has answered. What was given before a reset of TSNs is acknowledged first. What the
+// peer has sent and is lost on its way is not sent again, and a peer may cut a message there (RFC
+// 6525 section 5.2.4). A peer that never answers ends the association (ErrTSNResetUnanswered): it
+// may have done it, and wait for other TSNs. What has come since the request is dropped then, as
+// nobody can tell its order.
 func (a *Assoc) StartInTurn(now rawio.Time, r StreamRequest) (StreamRequestID, error) {
 	if len(r.Streams) > a.MaxStreamList() {
 		return 0, ErrStreamResetList
@@ -119,40 +123,13 @@ func (a *Assoc) StopWaiting(now rawio.Time, id StreamRequestID) {
 	}
 }
 
-// ResetStreams resets streams that go out, or that come in, or both. No list stands for all of
-// them. What was given to Send before goes in the old numbering, later messages wait until the peer
-// has answered. How it ends is an EventStreamsReset for each direction.
-func (a *Assoc) ResetStreams(now rawio.Time, out, in bool, streams []wire.StreamID) error {
-	if len(streams) > a.MaxStreamList() {
-		return ErrStreamResetList
-	}
-	return a.startStreamReset(now, reconfig.Request{ResetOut: out, ResetIn: in, Streams: streams})
-}
-
-// ResetTSNs resets the numbering of all streams, in both directions, and that of DATA chunks. What
-// was given to Send before is acknowledged first; later messages wait. How it ends is an
-// EventTSNsReset. What the peer has sent and is lost on its way is not sent again, and a peer may
-// cut a message there (section 5.2.4). A peer that never answers ends the association
-// (ErrTSNResetUnanswered): it may have done it, and wait for other TSNs. What has come since the
-// request is dropped then, as nobody can tell its order.
-func (a *Assoc) ResetTSNs(now rawio.Time) error {
-	return a.startStreamReset(now, reconfig.Request{ResetTSNs: true})
-}
-
-// AddStreams adds streams that go out, and asks the peer for more that come in. How it ends is an
-// EventStreamsAdded for each direction.
-func (a *Assoc) AddStreams(now rawio.Time, out, in int) error {
-	return a.startStreamReset(now, reconfig.Request{AddOut: out, AddIn: in})
-}
-
-// MaxStreamList returns how many streams ResetStreams can name.
+// MaxStreamList returns how many streams a StreamRequest can name.
 func (a *Assoc) MaxStreamList() int {
 	const fixed = wire.ChunkHeaderLen + 16 + 8 + 2 + 2 // both requests, each padded
 	return max((a.MaxPayload()-fixed)/4, 1)
 }
 
-// StreamResetUnderWay says whether a request is under way, so that another would fail with
-// ErrStreamResetBusy.
+// StreamResetUnderWay says whether a request is under way, so that another would have to wait.
 func (a *Assoc) StreamResetUnderWay() bool {
 	h := a.streamResets()
 	return h != nil && h.machine.IsBusy()
@@ -174,20 +151,9 @@ func (a *Assoc) mayAskForStreams() error {
 	return nil
 }
 
-func (a *Assoc) startStreamReset(now rawio.Time, r StreamRequest) error {
-	if err := a.mayAskForStreams(); err != nil {
-		return err
-	}
-	h := a.ensureStreamResets(now)
-	return a.sendStreamRequest(h, h.machine.Start(now, r))
-}
-
 // sendStreamRequest sends what the machine has to send, unless err says that there is nothing.
 func (a *Assoc) sendStreamRequest(h *streamResets, err error) error {
-	switch err {
-	case reconfig.ErrBusy:
-		return ErrStreamResetBusy
-	case reconfig.ErrStream:
+	if err == reconfig.ErrStream {
 		return ErrInvalidStream
 	}
 	a.sendReconfig(h, nil)

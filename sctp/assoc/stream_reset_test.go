@@ -213,7 +213,7 @@ func TestStreamReconfigurationIsNegotiated(t *testing.T) {
 			}
 			for _, x := range []*assoc.Assoc{a, b} {
 				check.Equal(t, "agreed", x.Extensions().Has(assoc.StreamReconfiguration), c.agreed)
-				err := x.AddStreams(w.Now, 1, 0)
+				err := addStreams(x, w.Now, 1, 0)
 				// req 6525-5.1.1-2
 				check.That(t, c.agreed == (err == nil) && c.agreed != errors.Is(err, syscall.EOPNOTSUPP) &&
 					c.agreed != errors.Is(err, assoc.ErrStreamResetUnsupported), "AddStreams: %v", err)
@@ -227,11 +227,11 @@ func TestStreamReconfigurationIsNegotiated(t *testing.T) {
 func TestReconfigParametersAreInNoOtherChunk(t *testing.T) {
 	cfg := &assoc.Config{StreamReset: allResets}
 	w, a, b := sctptest.Pair(t, cfg, cfg)
-	must.OK(t, a.AddStreams(w.Now, 1, 1))
+	must.OK(t, addStreams(a, w.Now, 1, 1))
 	w.Run(time.Second)
-	must.OK(t, b.ResetStreams(w.Now, true, true, nil))
+	must.OK(t, resetStreams(b, w.Now, true, true, nil))
 	w.Run(time.Second)
-	must.OK(t, a.ResetTSNs(w.Now))
+	must.OK(t, resetTSNs(a, w.Now))
 	w.Run(time.Second)
 	must.That(t, len(w.Seen(0, wire.ChunkReconfig)) > 0 && len(w.Seen(1, wire.ChunkReconfig)) > 0, "nothing was asked for")
 	w.Each(func(_ sctptest.Capture, c wire.Chunk) {
@@ -276,20 +276,22 @@ func TestReconfigThatMakesNoSense(t *testing.T) {
 func TestOutgoingStreamsAreReset(t *testing.T) {
 	l := resetting(t, assoc.Config{StreamReset: assoc.OfferStreamReset})
 	check.Equal(t, "sent", sendOn(l, 3, "a"), "DATA 3#0 +0")
-	must.OK(t, l.A.ResetStreams(l.Now, true, false, []wire.StreamID{3}))
+	must.OK(t, resetStreams(l.A, l.Now, true, false, []wire.StreamID{3}))
 	// req 6525-5.1.2-2, 6525-4-3
 	check.Equal(t, "sent", tell(l, l.Flush()), "[OUT +0/999 last +0 [3]]")
 	// req 6525-5.1.1-3
-	check.Error(t, "another request", l.A.AddStreams(l.Now, 1, 0), assoc.ErrStreamResetBusy)
-	check.That(t, errors.Is(l.A.AddStreams(l.Now, 1, 0), syscall.EALREADY) && l.A.StreamResetUnderWay(), "it is not under way")
+	must.OK(t, addStreams(l.A, l.Now, 1, 0)) // which waits
+	check.Equal(t, "sent", tell(l, l.Flush()), "")
+	check.That(t, l.A.StreamResetUnderWay(), "it is not under way")
 	// req 6525-5.1.2-1
 	check.Equal(t, "sent", sendOn(l, 3, "b"), "")
 	check.Equal(t, "sent on another stream", sendOn(l, 4, "x"), "DATA 4#0 +1")
 	out := l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN), wire.ReconfigPerformed)))
 	// req 6525-5.2.7-1
-	check.Equal(t, "sent", tell(l, out), "DATA 3#0 +2")
+	check.Equal(t, "sent", tell(l, out), "[ADD-OUT +1 1] DATA 3#0 +2")
 	check.Equal(t, "events", resetEvents(l.Host), "streams reset out [3]")
 	check.Equal(t, "outstanding", l.A.Stats().Outstanding, 2) // the peer has said that it has got the first
+	l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN)+1, wire.ReconfigDenied)))
 	check.That(t, !l.A.StreamResetUnderWay(), "it goes on")
 	check.Equal(t, "sent", sendOn(l, 3, "c"), "DATA 3#1 +3")
 }
@@ -297,7 +299,7 @@ func TestOutgoingStreamsAreReset(t *testing.T) {
 func TestResetIsDenied(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	sendOn(l, 3, "a")
-	must.OK(t, l.A.ResetStreams(l.Now, true, true, nil))
+	must.OK(t, resetStreams(l.A, l.Now, true, true, nil))
 	check.Equal(t, "sent", tell(l, l.Flush()), "[OUT +0/999 last +0 [], IN +1 []]")
 	sendOn(l, 3, "b")
 	seq := uint32(l.HostTSN)
@@ -414,7 +416,7 @@ func TestStreamsAreAdded(t *testing.T) {
 	check.Equal(t, "events", resetEvents(l.Host), "streams added out +4: 20 out, 18 in by peer")
 	check.Equal(t, "sent", sendOn(l, 19, "x"), "DATA 19#0 +0")
 	check.Equal(t, "stats", fmt.Sprint(l.A.OutStreams(), l.A.InStreams()), "20 18")
-	check.Error(t, "AddStreams", l.A.AddStreams(l.Now, 65535-20+1, 0), assoc.ErrTooManyStreams)
+	check.Error(t, "AddStreams", addStreams(l.A, l.Now, 65535-20+1, 0), assoc.ErrTooManyStreams)
 }
 
 // The peer resets TSNs and all streams.
@@ -447,7 +449,7 @@ func TestOwnResetOfTSNs(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	sendOn(l, 3, "a")
 	l.Send(l.Tag, orderedOn(1000, 5, 0, "old"))
-	must.OK(t, l.A.ResetTSNs(l.Now))
+	must.OK(t, resetTSNs(l.A, l.Now))
 	// req 6525-5.1.4-1
 	check.Equal(t, "sent", tell(l, l.Flush()), "")
 	check.Equal(t, "sent", sendOn(l, 3, "b"), "")
@@ -479,7 +481,7 @@ func TestOwnResetOfTSNs(t *testing.T) {
 func TestDataOfBeforeComesWithTheAnswerToAResetOfTSNs(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	l.Send(l.Tag, orderedOn(1000, 5, 0, "old"))
-	must.OK(t, l.A.ResetTSNs(l.Now))
+	must.OK(t, resetTSNs(l.A, l.Now))
 	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
 	answer := reconfigChunk(func(b []byte) []byte {
 		return wire.AppendTSNResetResponse(b, uint32(l.HostTSN), wire.ReconfigPerformed, 1003, l.HostTSN+4096)
@@ -502,7 +504,7 @@ func TestOwnResetOfTSNsInTheMiddleOfAPeersMessage(t *testing.T) {
 		return c
 	}
 	l.Send(l.Tag, orderedOn(1000, 7, 0, "old"), fragment(1001, 1, wire.FlagB, "lost"))
-	must.OK(t, l.A.ResetTSNs(l.Now))
+	must.OK(t, resetTSNs(l.A, l.Now))
 	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
 	l.Send(l.Tag, fragment(1002, 1, 0, "lost"))
 	l.Send(l.Tag, reconfigChunk(func(b []byte) []byte {
@@ -526,7 +528,7 @@ func TestOwnResetOfTSNsInTheMiddleOfIData(t *testing.T) {
 	}
 	const b, e = wire.FlagB, wire.FlagE
 	l.Send(l.Tag, at(1000, 0, 0, b|e, "old"), at(1001, 1, 0, b, "lost"))
-	must.OK(t, l.A.ResetTSNs(l.Now))
+	must.OK(t, resetTSNs(l.A, l.Now))
 	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
 	l.Send(l.Tag, reconfigChunk(func(b []byte) []byte {
 		return wire.AppendTSNResetResponse(b, uint32(l.HostTSN), wire.ReconfigPerformed, 1004, l.HostTSN+4096)
@@ -547,12 +549,12 @@ func TestOwnResetsOfTSNsAreRare(t *testing.T) {
 	// req 6525-5.1.4-2
 	l := resetting(t, assoc.Config{})
 	reset := func(seq wire.TSN) {
-		must.OK(t, l.A.ResetTSNs(l.Now))
+		must.OK(t, resetTSNs(l.A, l.Now))
 		l.Flush()
 		l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN+seq), wire.ReconfigDenied)))
 	}
 	reset(0)
-	check.Error(t, "again", l.A.ResetTSNs(l.Now), assoc.ErrTSNResetTooSoon)
+	check.Error(t, "again", resetTSNs(l.A, l.Now), assoc.ErrTSNResetTooSoon)
 	l.Now = l.Now.Add(30 * time.Second)
 	reset(1)
 }
@@ -588,7 +590,7 @@ func TestRequestsThatThePeerIgnores(t *testing.T) {
 	l := resetting(t, assoc.Config{AssocMaxRetrans: 3, HeartbeatInterval: -1})
 	sendOn(l, 3, "a")
 	l.Send(l.Tag, l.Sack(l.HostTSN))
-	must.OK(t, l.A.ResetStreams(l.Now, true, false, nil))
+	must.OK(t, resetStreams(l.A, l.Now, true, false, nil))
 	l.Flush()
 	sendOn(l, 3, "held")
 	var told string
@@ -605,7 +607,7 @@ func TestRequestsThatThePeerIgnores(t *testing.T) {
 	check.That(t, strings.Count(told, "[OUT +0/") == 3 && strings.Contains(told, "DATA 3#1 +1"), "sent %s", told)
 	l.InState(assoc.Established)
 	check.Equal(t, "events", resetEvents(l.Host), "streams reset out: the peer does not answer requests for stream reconfiguration")
-	check.Error(t, "another request", l.A.AddStreams(l.Now, 1, 0), assoc.ErrStreamResetUnanswered)
+	check.Error(t, "another request", addStreams(l.A, l.Now, 1, 0), assoc.ErrStreamResetUnanswered)
 }
 
 // What is given behind a reset that waits for its turn waits for its answer, in order. It begins
@@ -634,7 +636,7 @@ func TestMessagesBehindAResetThatWaits(t *testing.T) {
 func TestRequestInProgressIsNoError(t *testing.T) {
 	// req 6525-5.2.7-1
 	l := resetting(t, assoc.Config{HeartbeatInterval: -1})
-	must.OK(t, l.A.AddStreams(l.Now, 1, 0))
+	must.OK(t, addStreams(l.A, l.Now, 1, 0))
 	for range 10 {
 		check.Equal(t, "sent", tell(l, l.Flush()), "[ADD-OUT +0 1]")
 		l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN), wire.ReconfigInProgress)))
@@ -652,7 +654,7 @@ func TestRequestTakesAnotherPath(t *testing.T) {
 	w.Run(10 * time.Second)
 	w.Cut(0)
 	since := w.Now
-	must.OK(t, a.AddStreams(w.Now, 3, 0))
+	must.OK(t, addStreams(a, w.Now, 3, 0))
 	w.Run(5 * time.Second)
 	check.Equal(t, "streams", a.OutStreams(), 13)
 	check.That(t, len(w.Seen(w.Addrs[1][0], wire.ChunkReconfig, since)) > 0 &&
@@ -695,8 +697,8 @@ func TestStreamsOfAPlacerArePaired(t *testing.T) {
 func TestStreamsThatOnePacketNames(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	most := l.A.MaxStreamList()
-	check.Error(t, "one more", l.A.ResetStreams(l.Now, true, true, make([]wire.StreamID, most+1)), assoc.ErrStreamResetList)
-	must.OK(t, l.A.ResetStreams(l.Now, true, true, make([]wire.StreamID, most)))
+	check.Error(t, "one more", resetStreams(l.A, l.Now, true, true, make([]wire.StreamID, most+1)), assoc.ErrStreamResetList)
+	must.OK(t, resetStreams(l.A, l.Now, true, true, make([]wire.StreamID, most)))
 	out := l.Flush()
 	check.That(t, len(out) == 1 && len(out[0]) <= sctptest.MTU, "%d packets, the first of %d octets", len(out), len(out[0]))
 }
@@ -706,13 +708,13 @@ func TestStreamsThatOnePacketNames(t *testing.T) {
 func TestResetsInAShutdown(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	sendOn(l, 3, "a")
-	must.OK(t, l.A.ResetStreams(l.Now, true, false, nil))
+	must.OK(t, resetStreams(l.A, l.Now, true, false, nil))
 	l.Flush()
 	sendOn(l, 3, "held")
 	must.OK(t, l.A.Shutdown(l.Now))
 	check.Equal(t, "sent", tell(l, l.Send(l.Tag, l.Sack(l.HostTSN))), "")
 	l.InState(assoc.ShutdownPending)
-	check.Error(t, "another request", l.A.AddStreams(l.Now, 1, 0), assoc.ErrClosing)
+	check.Error(t, "another request", addStreams(l.A, l.Now, 1, 0), assoc.ErrClosing)
 	out := l.Send(l.Tag, reconfigChunk(resetResponse(uint32(l.HostTSN), wire.ReconfigPerformed)))
 	check.Equal(t, "sent", tell(l, out), "DATA 3#0 +1")
 	check.Equal(t, "sent", tell(l, l.Send(l.Tag, l.Sack(l.HostTSN+1))), "SHUTDOWN")
@@ -724,7 +726,7 @@ func TestResetsInAShutdown(t *testing.T) {
 	l.InState(assoc.Closed)
 
 	l = resetting(t, assoc.Config{}) // nothing is held: the request has no answer to expect any more
-	must.OK(t, l.A.ResetStreams(l.Now, false, true, nil))
+	must.OK(t, resetStreams(l.A, l.Now, false, true, nil))
 	l.Flush()
 	must.OK(t, l.A.Shutdown(l.Now))
 	check.Equal(t, "sent", tell(l, l.Flush()), "SHUTDOWN")
@@ -735,7 +737,7 @@ func TestResetsInAShutdown(t *testing.T) {
 func TestShutdownWaitsForAResetOfTSNs(t *testing.T) {
 	l := resetting(t, assoc.Config{})
 	l.Send(l.Tag, orderedOn(1000, 5, 0, "old"))
-	must.OK(t, l.A.ResetTSNs(l.Now))
+	must.OK(t, resetTSNs(l.A, l.Now))
 	check.Equal(t, "sent", tell(l, l.Flush()), "[TSN +0]")
 	l.Send(l.Tag, orderedOn(1001, 5, 0, "new"))
 	check.Equal(t, "sent", tell(l, l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))), "")
@@ -750,8 +752,8 @@ func TestShutdownWaitsForAResetOfTSNs(t *testing.T) {
 // A restart of the peer ends all, and requests are numbered anew.
 func TestRestartInAReset(t *testing.T) {
 	for name, begin := range map[string]func(l *sctptest.Lab) error{
-		"of streams": func(l *sctptest.Lab) error { return l.A.ResetStreams(l.Now, true, true, nil) },
-		"of TSNs":    func(l *sctptest.Lab) error { return l.A.ResetTSNs(l.Now) },
+		"of streams": func(l *sctptest.Lab) error { return resetStreams(l.A, l.Now, true, true, nil) },
+		"of TSNs":    func(l *sctptest.Lab) error { return resetTSNs(l.A, l.Now) },
 		"by the peer": func(l *sctptest.Lab) error {
 			l.Send(l.Tag, reconfigChunk(outReset(1000, 0, 1005, 3)))
 			l.Send(l.Tag, orderedOn(1006, 3, 0, "deferred"))
@@ -784,7 +786,7 @@ func TestRestartInAReset(t *testing.T) {
 			check.Equal(t, "messages", textOf(sctptest.Drain(l.A)), "in|")
 			check.Equal(t, "answer", tell(l, l.Send(l.Tag, reconfigChunk(addOut(5000, 1)))),
 				"[RESP 5000 Success - Performed] SACK")
-			must.OK(t, l.A.AddStreams(l.Now, 1, 0))
+			must.OK(t, addStreams(l.A, l.Now, 1, 0))
 			check.Equal(t, "sent", tell(l, l.Flush()), "[ADD-OUT +0 1]")
 		})
 	}
@@ -793,7 +795,7 @@ func TestRestartInAReset(t *testing.T) {
 // The end of an association is its last event, and what was under way has ended before it.
 func TestEndInAReset(t *testing.T) {
 	l := resetting(t, assoc.Config{})
-	must.OK(t, l.A.ResetStreams(l.Now, true, true, nil))
+	must.OK(t, resetStreams(l.A, l.Now, true, true, nil))
 	l.Flush()
 	l.Send(l.Tag, wire.AppendAbort(nil, false))
 	l.InState(assoc.Closed)
@@ -801,7 +803,7 @@ func TestEndInAReset(t *testing.T) {
 	must.That(t, len(events) >= 3 && events[len(events)-1].Kind == assoc.EventDown, "events %v", events)
 	check.That(t, strings.HasPrefix(resetEvents(l.Host), "streams reset out: ") && l.A.NextTimeout() > l.Now.Add(time.Hour),
 		"a timer runs, or nobody was told")
-	check.Error(t, "a request", l.A.ResetStreams(l.Now, true, true, nil), assoc.ErrClosing)
+	check.Error(t, "a request", resetStreams(l.A, l.Now, true, true, nil), assoc.ErrClosing)
 }
 
 // An association that is idle does what it is asked for, and is idle again.
@@ -813,9 +815,9 @@ func TestResetOfAnIdleAssociation(t *testing.T) {
 	sctptest.Drain(b)
 	w.Run(time.Minute)
 	must.That(t, a.GoIdle() && b.GoIdle(), "idle: %v and %v", a.IsIdle(), b.IsIdle())
-	must.OK(t, a.ResetStreams(w.Now, true, true, nil))
+	must.OK(t, resetStreams(a, w.Now, true, true, nil))
 	w.Run(10 * time.Second)
-	must.OK(t, b.ResetTSNs(w.Now))
+	must.OK(t, resetTSNs(b, w.Now))
 	w.Run(10 * time.Second)
 	check.That(t, a.GoIdle() && b.GoIdle(), "idle: %v and %v", a.IsIdle(), b.IsIdle())
 	w.Send(a, 1, []byte("y"))

@@ -55,7 +55,7 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 			a.agreed.extensions = StreamReconfiguration
 			a.recv = &a.ensureDataState().receiver
 			a.recv.Init(a.receiverConfig(0))
-			must.OK(t, a.AddStreams(0, 1, 0))
+			must.Get(a.StartInTurn(0, StreamRequest{AddOut: 1}))(t)
 		},
 		timerAsconf: func(a *Assoc, p *path) { a.ensureAsconf().own.t4ExpiresAt = at },
 		timerKeys: func(a *Assoc, p *path) {

@@ -83,7 +83,7 @@ func Endings(t testing.TB) []Ending {
 			l.Wait(time.Hour)
 		}, func() *Lab { return Passive(t, &assoc.Config{AssocMaxRetrans: 1000, RTOMax: time.Second}) }},
 		{"[ErrTSNResetUnanswered]", is(assoc.ErrTSNResetUnanswered), func(l *Lab) {
-			l.A.ResetTSNs(l.Now)
+			_, _ = l.A.StartInTurn(l.Now, assoc.StreamRequest{ResetTSNs: true})
 			for l.A.State() != assoc.Closed { // the peer answers HEARTBEATs alone
 				l.answerHeartbeats(l.Wait(time.Second))
 				l.A.RequestHeartbeat(l.Now, l.Peer.Addr())

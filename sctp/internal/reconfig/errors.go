@@ -8,8 +8,6 @@ import (
 
 // Why a request was not performed, or not even sent.
 var (
-	// ErrBusy: another request is under way (EALREADY of RFC 6525 section 6.3).
-	ErrBusy = errors.New("sctp: another stream reconfiguration is under way")
 	// ErrUnanswered: the peer has not answered a request, as often as it was sent. It is asked no
 	// more.
 	ErrUnanswered = errors.New("sctp: the peer does not answer requests for stream reconfiguration")

@@ -36,7 +36,7 @@ func (exampleHost) Report(e reconfig.Event)                      { fmt.Println("
 // An association asks for two more streams, and the peer has no objections.
 func Example() {
 	m := reconfig.New(reconfig.Config{LocalTSN: 1, PeerTSN: 1, MaxTries: 10}, exampleHost{})
-	_ = m.Start(0, reconfig.Request{AddOut: 2})
+	_, _ = m.StartInTurn(0, reconfig.Request{AddOut: 2}, 0)
 	fmt.Printf("%x\n", m.AppendRequest(nil))
 	m.NoteRequestSent(0)
 

@@ -38,7 +38,9 @@ func runHostilePeer(t *testing.T, in []byte) {
 				_ = l.m.HandleChunk(l.now, c)
 			}
 		case 3:
-			_ = l.m.Start(l.now, hostileRequest(&script))
+			if r := hostileRequest(&script); !l.m.IsBusy() {
+				_, _ = l.m.StartInTurn(l.now, r, 0)
+			}
 		case 4:
 			l.wait(time.Duration(script.Next()) * 20 * time.Millisecond)
 		case 5:

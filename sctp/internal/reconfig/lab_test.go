@@ -155,7 +155,7 @@ func (l *lab) heard(want ...string) {
 // start begins with a request.
 func (l *lab) start(r reconfig.Request) {
 	l.t.Helper()
-	must.OK(l.t, l.m.Start(l.now, r))
+	must.Get(l.m.StartInTurn(l.now, r, 0))(l.t)
 }
 
 // take hands over a chunk of the peer, and checks the chunks that go back. The own request, if one

@@ -88,7 +88,7 @@ func (m *Machine) IsIdle() bool {
 	return !m.IsBusy() && !m.deferred.isActive && len(m.answer) == 0
 }
 
-// IsBusy says whether Start would fail with ErrBusy.
+// IsBusy says whether another request would have to wait.
 func (m *Machine) IsBusy() bool {
 	return m.own.state != ownNone || m.tsnWait.isThere() || len(m.waiting) > 0
 }

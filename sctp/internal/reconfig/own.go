@@ -67,16 +67,6 @@ const (
 	partDone
 )
 
-// Start begins with a request. What is wrong with it, or in its way, is the error. How it ends, or
-// each of its two parts, the Host hears by Report.
-func (m *Machine) Start(now rawio.Time, r Request) error {
-	if !m.isDead && m.IsBusy() {
-		return ErrBusy
-	}
-	_, err := m.StartInTurn(now, r, 0)
-	return err
-}
-
 // check returns what is wrong with a request, or in its way.
 func (m *Machine) check(now rawio.Time, r Request) error {
 	out, in := m.host.Streams()

@@ -181,7 +181,7 @@ func TestRequestsThatAreRefusedAtOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, func(f *reconfig.Config) { f.Paired = c.paired })
 			l.in = 20
-			check.Error(t, "Start", l.m.Start(l.now, c.request), c.want)
+			check.Fails(l.m.StartInTurn(l.now, c.request, 0))(t, "StartInTurn", c.want)
 			l.sends()
 			l.did()
 		})
@@ -212,14 +212,15 @@ func TestOneRequestIsInFlight(t *testing.T) {
 	l := newLab(t)
 	l.busy = true
 	l.start(reconfig.Request{ResetOut: true})
-	check.Error(t, "while it waits", l.m.Start(l.now, reconfig.Request{AddOut: 1}), reconfig.ErrBusy)
+	l.start(reconfig.Request{AddOut: 1}) // while it waits
+	l.sends()
 	l.busy = false
 	l.m.Poll(l.now)
 	l.sends("OUT 500/899 last 599: all")
-	check.Error(t, "while it is in flight", l.m.Start(l.now, reconfig.Request{AddOut: 1}), reconfig.ErrBusy)
-	l.take(chunk(response(500, wire.ReconfigDenied)))
-	l.start(reconfig.Request{AddOut: 1})
-	l.sends("ADD-OUT 501: 1")
+	l.start(reconfig.Request{AddOut: 2}) // while it is in flight
+	l.sends()
+	l.take(chunk(response(500, wire.ReconfigDenied)), "ADD-OUT 501: 1")
+	l.take(chunk(response(501, wire.ReconfigDenied)), "ADD-OUT 502: 2")
 }
 
 func TestRequestNumbersWrap(t *testing.T) {
@@ -306,7 +307,7 @@ func TestPeerNeverAnswers(t *testing.T) {
 	l.heard("reset out 3: the peer does not answer requests for stream reconfiguration")
 	l.sends()
 	check.That(t, l.m.IsIdle() && l.m.NextTimeout() == rawio.Never, "it goes on")
-	check.Error(t, "another", l.m.Start(l.now, reconfig.Request{AddOut: 1}), reconfig.ErrUnanswered)
+	check.Fails(l.m.StartInTurn(l.now, reconfig.Request{AddOut: 1}, 0))(t, "another", reconfig.ErrUnanswered)
 	l.take(chunk(response(500, wire.ReconfigPerformed))) // far too late
 	l.did()
 	l.take(chunk(outReset(900, 499, 900, 1)), "RESP 900 Success - Performed") // its own are still performed
@@ -354,7 +355,6 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 	tsns := ask(reconfig.Request{ResetTSNs: true})
 	all := ask(out())
 	check.That(t, first != second && second != third && third != full && all != tsns, "requests are joined")
-	check.Error(t, "Start", l.m.Start(l.now, out(9)), reconfig.ErrBusy)
 	check.Fails(l.m.StartInTurn(l.now, out(77), 4))(t, "no such stream", reconfig.ErrStream)
 	l.did("hold out 1", "hold out 1,2", "hold out 3 too", "hold out 2", "hold out 4,5,6 too", "hold out 7", "hold out all",
 		"hold out all")
@@ -544,9 +544,9 @@ func TestTSNResetWaitsForAcknowledgements(t *testing.T) {
 	l.did("thaw in", "release out")
 	l.heard("TSNs: the peer has refused a stream reconfiguration: Success - Nothing to do")
 
-	check.Error(t, "again", l.m.Start(l.now, reconfig.Request{ResetTSNs: true}), reconfig.ErrTooSoon)
+	check.Fails(l.m.StartInTurn(l.now, reconfig.Request{ResetTSNs: true}, 0))(t, "again", reconfig.ErrTooSoon)
 	l.wait(30*time.Second - 1)
-	check.Error(t, "before 30 s", l.m.Start(l.now, reconfig.Request{ResetTSNs: true}), reconfig.ErrTooSoon)
+	check.Fails(l.m.StartInTurn(l.now, reconfig.Request{ResetTSNs: true}, 0))(t, "before 30 s", reconfig.ErrTooSoon)
 	l.wait(1)
 	l.start(reconfig.Request{ResetTSNs: true})
 	l.sends("TSN 501")

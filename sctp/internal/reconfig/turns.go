@@ -18,8 +18,9 @@ type waitingRequest struct {
 	askers  int // how many have asked for it: it was joined
 }
 
-// StartInTurn is Start for a request that waits until those before it have ended. Its messages are
-// held already: nothing that is given behind it goes in the old numbering (section 5.1.2, A1).
+// StartInTurn begins with a request when those before it have ended. Its messages are held already:
+// nothing that is given behind it goes in the old numbering (section 5.1.2, A1). What is wrong with
+// it, or in its way, is the error. How it ends, or each of its two parts, the Host hears by Report.
 // Requests that only reset streams that go out are joined while they wait, up to maxStreams of
 // them.
 func (m *Machine) StartInTurn(now rawio.Time, r Request, maxStreams int) (RequestID, error) {

@@ -515,7 +515,7 @@ func TestWorldsByChance(t *testing.T) {
 				if w.rand.IntN(40+10*busy) > 0 {
 					continue
 				}
-				if r := w.request(e); seed%2 == 0 && e.m.Start(w.now, r) == nil || seed%2 == 1 && e.ask(r) {
+				if r := w.request(e); (seed%2 == 1 || !e.m.IsBusy()) && e.ask(r) {
 					started++
 				}
 			}
