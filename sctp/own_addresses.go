@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -29,28 +30,31 @@ var (
 	ErrWildcardOnly = assoc.ErrWildcardOnly
 )
 
-// AddLocalAddr asks the peer to take another address of this host for the association (RFC 5061),
+// AddLocalAddr asks the peer to take other addresses of this host for the association (RFC 5061),
 // so that it goes on when others are lost. Both sides need Config.TLS. It does not wait:
-// EventLocalAddrAdded says how it ends. Over UDP the address is 0.0.0.0 or ::, for the one that
-// packets leave from now.
-func (c *Conn) AddLocalAddr(addr netip.Addr) error {
-	if !addr.IsUnspecified() {
-		if err := c.t.checkLocalAddrs([]netip.Addr{addr}); err != nil {
-			return err
-		}
+// EventLocalAddrAdded says of each how it ends. Addresses that are named together go in one
+// request, and one that the peer refuses does not keep the others out. Over UDP the address is
+// 0.0.0.0 or ::, for the one that packets leave from now.
+func (c *Conn) AddLocalAddr(addrs ...netip.Addr) error {
+	named := slices.DeleteFunc(slices.Clone(addrs), netip.Addr.IsUnspecified)
+	if err := c.t.checkLocalAddrs(named); err != nil {
+		return err
+	}
+	if err := c.t.receiveAt(c, named); err != nil {
+		return err
 	}
 	a, now := c.lock()
 	defer c.unlock()
-	return a.AddLocalAddr(now, addr)
+	return a.AddLocalAddr(now, addrs...)
 }
 
-// RemoveLocalAddr asks the peer to send to an address of this host no more. Nothing leaves from
-// there from now on. EventLocalAddrRemoved says how it ends. 0.0.0.0 or :: stands for all addresses
-// but the one that packets leave from now.
-func (c *Conn) RemoveLocalAddr(addr netip.Addr) error {
+// RemoveLocalAddr asks the peer to send to addresses of this host no more. Nothing leaves from
+// there from now on. EventLocalAddrRemoved says of each how it ends. 0.0.0.0 or :: stands for all
+// addresses but the one that packets leave from now.
+func (c *Conn) RemoveLocalAddr(addrs ...netip.Addr) error {
 	a, now := c.lock()
 	defer c.unlock()
-	return a.RemoveLocalAddr(now, addr)
+	return a.RemoveLocalAddr(now, addrs...)
 }
 
 // SetPeerPrimary asks the peer to send to an own address as long as that answers.

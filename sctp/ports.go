@@ -162,6 +162,21 @@ func (t *Transport) claimLinkPort(port uint16, at []netip.Addr) error {
 	return err
 }
 
+// receiveAt has packets to own addresses of an association come in, where its port is bound at some
+// addresses alone. They do until its last user gives the port up.
+func (t *Transport) receiveAt(c *Conn, addrs []netip.Addr) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	port := c.core.LocalPort()
+	addrs = slices.DeleteFunc(slices.Clone(addrs), func(x netip.Addr) bool {
+		return hasAddr(t.ports.linkBoundAddrs[port], x)
+	})
+	if len(addrs) == 0 || t.ports.users[port] == 0 { // in the latter case it has ended
+		return nil
+	}
+	return t.claimLinkPort(port, addrs)
+}
+
 // addPortUser notes one user more of a port, which has it at those addresses. Called with mu held.
 func (t *Transport) addPortUser(port uint16, at []netip.Addr) {
 	t.ports.users[port]++

@@ -201,6 +201,62 @@ func TestNewAddressIsNoSource(t *testing.T) {
 	check.That(t, n > 0, "the request has not left")
 }
 
+// Addresses that are named together go in one ASCONF, and so do those that have waited. One that the
+// peer refuses keeps no other out. One that it does not let go of stays a source.
+func TestAddressesChangeTogether(t *testing.T) {
+	// req 5061-5.1-4
+	// req 5061-5.3-1
+	w, a, b := addrWorld(t)
+	one, two, three := w.Addrs[0][0], w.Addrs[0][1], w.Addrs[0][2]
+	asconfs := func() (n int) {
+		for _, s := range w.Sent {
+			if s.From == 0 && isSealed(s.Pkt) {
+				n++
+			}
+		}
+		return n
+	}
+	foreign := netip.MustParseAddr("192.0.2.77")
+	w.Hosts[1].Own = []netip.Addr{foreign} // which is the peer's
+	must.OK(t, a.AddLocalAddr(w.Now))
+	check.Error(t, "one of them is none", a.AddLocalAddr(w.Now, two, netip.MustParseAddr("224.0.0.1")), assoc.ErrNoLocalAddr)
+	must.OK(t, a.AddLocalAddr(w.Now, foreign, two, three))
+	w.Run(5 * time.Second) // a HEARTBEAT an RTO
+	check.Slice(t, "addresses", peerAddrsOf(b), []string{one.String() + "+", two.String() + "+", three.String() + "+"})
+	refused := "sctp: the peer has refused to change its addresses of this host: Operation Refused Due to Resource Shortage"
+	added := []string{"local address added 192.0.2.77 " + refused, "local address added " + two.String() + " <nil>",
+		"local address added " + three.String() + " <nil>"}
+	check.Slice(t, "events", changesOf(w.Hosts[0]), added)
+	check.Error(t, "all", a.RemoveLocalAddr(w.Now, one, two, three), assoc.ErrLastLocalAddr)
+	before := asconfs()
+	w.Filter = loseFrom(0, 1)
+	must.OK(t, a.RemoveLocalAddr(w.Now, one, two))
+	w.Send(a, 0, []byte("on the way"))
+	w.Run(0)
+	sent := w.Sent[len(w.Sent)-1]
+	check.That(t, asconfs() > before && sent.Local.Addr() == three, "a packet leaves from %v", sent.Local)
+	w.Filter = nil
+	w.Run(5 * time.Second)
+	check.Slice(t, "addresses", peerAddrsOf(b), []string{three.String() + "+"})
+	check.Slice(t, "events", changesOf(w.Hosts[0])[3:], []string{"local address removed " + one.String() + " <nil>",
+		"local address removed " + two.String() + " <nil>"})
+	talk(t, w, a, b)
+
+	w.Run(time.Minute)
+	must.OK(t, a.AddLocalAddr(w.Now, one, two))
+	w.Run(500 * time.Millisecond)
+	check.Slice(t, "addresses", peerAddrsOf(b), []string{one.String() + "+", two.String(), three.String() + "+"})
+	must.OK(t, a.RemoveLocalAddr(w.Now, three, one))
+	w.Run(200 * time.Millisecond)
+	check.Slice(t, "the last that is confirmed stays", changesOf(w.Hosts[0])[7:], []string{
+		"local address removed " + three.String() + " <nil>", "local address removed " + one.String() + " " + refused})
+	w.Run(5 * time.Second)
+	check.Slice(t, "addresses", peerAddrsOf(b), []string{one.String() + "+", two.String() + "+"})
+	must.OK(t, a.RemoveLocalAddr(w.Now, two))
+	talk(t, w, a, b)
+	check.Equal(t, "own address", a.PathStats(0).Local.Addr(), one)
+}
+
 // Requests that cannot be, and what the peer refuses.
 func TestAddressChangesRefused(t *testing.T) {
 	// req 5061-5.1-5

@@ -42,36 +42,39 @@ func addrChangeError(err error) error {
 	return err
 }
 
-// ownChanges is the change of own addresses that is under way.
+// ownChanges are the changes of own addresses that are under way.
 type ownChanges struct {
-	path        *path      // where the ASCONF went last
-	t4ExpiresAt rawio.Time // the T-4 RTO
-	fromNew     bool       // the next one leaves from the address that is added
-	leaving     netip.Addr // it is being deleted: nothing leaves from there
-	joining     netip.Addr // it is being added: only ASCONF does
+	path        *path        // where the ASCONF went last
+	t4ExpiresAt rawio.Time   // the T-4 RTO
+	fromNew     bool         // the next one leaves from an address that is added
+	leaving     []netip.Addr // being deleted: nothing leaves from there
+	joining     []netip.Addr // being added: only ASCONF does
 }
 
-// AddLocalAddr asks the peer to take another address of this host for the association (RFC 5061).
+// AddLocalAddr asks the peer to take other addresses of this host for the association (RFC 5061).
 // Nothing but that leaves from there before the peer has answered. An unspecified address stands
-// for the one that the packet leaves from. EventLocalAddrAdded says how it ends.
-func (a *Assoc) AddLocalAddr(now rawio.Time, addr netip.Addr) error {
-	return a.askAddrChange(now, asconf.Request{Op: asconf.Add, Addr: addr.Unmap()})
+// for the one that the packet leaves from. EventLocalAddrAdded says of each how it ends. Addresses
+// that are named together, or wait for others, go in one request; one that the peer refuses does
+// not keep others out.
+func (a *Assoc) AddLocalAddr(now rawio.Time, addrs ...netip.Addr) error {
+	return a.askAddrChange(now, asconf.Add, addrs)
 }
 
-// RemoveLocalAddr asks the peer to use an address of this host no more. Nothing leaves from there
+// RemoveLocalAddr asks the peer to use addresses of this host no more. Nothing leaves from there
 // from now on. An unspecified one stands for all but the one that the packet leaves from.
-// EventLocalAddrRemoved says how it ends.
-func (a *Assoc) RemoveLocalAddr(now rawio.Time, addr netip.Addr) error {
-	return a.askAddrChange(now, asconf.Request{Op: asconf.Delete, Addr: addr.Unmap()})
+// EventLocalAddrRemoved says of each how it ends.
+func (a *Assoc) RemoveLocalAddr(now rawio.Time, addrs ...netip.Addr) error {
+	return a.askAddrChange(now, asconf.Delete, addrs)
 }
 
 // SetPeerPrimary asks the peer to send to an own address as long as that answers.
 // EventPeerPrimarySet says how it ends.
 func (a *Assoc) SetPeerPrimary(now rawio.Time, addr netip.Addr) error {
-	return a.askAddrChange(now, asconf.Request{Op: asconf.SetPrimary, Addr: addr.Unmap()})
+	return a.askAddrChange(now, asconf.SetPrimary, []netip.Addr{addr})
 }
 
-func (a *Assoc) askAddrChange(now rawio.Time, r asconf.Request) error {
+// askAddrChange asks for changes of one kind, all or none.
+func (a *Assoc) askAddrChange(now rawio.Time, op asconf.Op, addrs []netip.Addr) error {
 	switch {
 	case setupStates.has(a.state) || a.awaitsKeys():
 		return ErrNotUp
@@ -79,6 +82,29 @@ func (a *Assoc) askAddrChange(now rawio.Time, r asconf.Request) error {
 		return ErrClosing
 	case !a.changesAddresses():
 		return ErrAddrChangesUnsupported
+	}
+	var list []asconf.Request
+	for _, addr := range addrs {
+		r := asconf.Request{Op: op, Addr: addr.Unmap()}
+		if err := a.checkAddrChange(r); err != nil {
+			return err
+		}
+		list = append(list, r)
+	}
+	waiting := a.ensureAsconf().requester.Waiting(asconf.Delete)
+	if op == asconf.Delete && !hasUnspecified(list) && len(a.ownAddrs()) <= len(list)+waiting {
+		return ErrLastLocalAddr // F5
+	}
+	if err := a.asconf().requester.Ask(list...); err != nil {
+		return addrChangeError(err)
+	}
+	a.advanceAsconf(now)
+	return nil
+}
+
+// checkAddrChange says whether the address of a request can be asked about.
+func (a *Assoc) checkAddrChange(r asconf.Request) error {
+	switch {
 	case r.Addr.IsUnspecified():
 	case a.primaryPath().Remote.Port() != 0:
 		return ErrWildcardOnly
@@ -86,14 +112,12 @@ func (a *Assoc) askAddrChange(now rawio.Time, r asconf.Request) error {
 		return ErrNoLocalAddr
 	case r.Op != asconf.Add && !slices.Contains(a.ownAddrs(), r.Addr):
 		return ErrNoLocalAddr
-	case r.Op == asconf.Delete && len(a.ownAddrs()) <= 1+a.ensureAsconf().requester.Waiting(asconf.Delete):
-		return ErrLastLocalAddr // F5
 	}
-	if err := a.ensureAsconf().requester.Ask(r); err != nil {
-		return addrChangeError(err)
-	}
-	a.advanceAsconf(now)
 	return nil
+}
+
+func hasUnspecified(list []asconf.Request) bool {
+	return slices.ContainsFunc(list, func(r asconf.Request) bool { return r.Addr.IsUnspecified() })
 }
 
 // ownAddrs returns the own addresses that the peer knows, as far as they are known here.
@@ -110,34 +134,36 @@ func (a *Assoc) ownAddrs() []netip.Addr {
 	return list
 }
 
-// advanceAsconf sends the next request, if none is under way.
+// advanceAsconf sends the next requests, if none are under way.
 func (a *Assoc) advanceAsconf(now rawio.Time) {
 	h := a.asconf()
 	if h == nil || !sendStates.has(a.state) || !h.requester.Begin(a.lookupAddr) {
 		return
 	}
-	r, isSent, _ := h.requester.Current()
+	list, isSent := h.requester.Current()
 	if isSent {
 		return
 	}
-	h.own = ownChanges{t4ExpiresAt: rawio.Never}
-	switch {
-	case r.Addr.IsUnspecified():
-	case r.Op == asconf.Delete:
-		h.own.leaving = r.Addr
-		a.stopSending(r.Addr)
-	case r.Op == asconf.Add:
-		h.own.joining = r.Addr
-		h.own.fromNew = a.dataPath().reach.localAddrGone
+	h.own = ownChanges{t4ExpiresAt: rawio.Never, fromNew: a.dataPath().reach.localAddrGone}
+	for _, r := range list {
+		switch {
+		case r.Addr.IsUnspecified():
+		case r.Op == asconf.Delete:
+			h.own.leaving = append(h.own.leaving, r.Addr)
+			a.stopSending(r.Addr)
+		case r.Op == asconf.Add && !slices.Contains(a.ownAddrs(), r.Addr):
+			h.own.joining = append(h.own.joining, r.Addr)
+		}
 	}
 	a.sendAsconf(now, h)
 }
 
-// lookupAddr returns the address in front of a request: one that stays part of the association,
+// lookupAddr returns the address in front of requests: one that stays part of the association,
 // where there is one (section 5.3.2).
-func (a *Assoc) lookupAddr(r asconf.Request) netip.Addr {
+func (a *Assoc) lookupAddr(list []asconf.Request) netip.Addr {
 	for _, own := range a.ownAddrs() {
-		if own != r.Addr && !own.IsLinkLocalUnicast() {
+		isAsked := slices.ContainsFunc(list, func(r asconf.Request) bool { return r.Addr == own })
+		if !isAsked && !own.IsLinkLocalUnicast() {
 			return own
 		}
 	}
@@ -147,13 +173,15 @@ func (a *Assoc) lookupAddr(r asconf.Request) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// sendAsconf sends the request under way, and starts T-4.
+// sendAsconf sends the requests under way, and starts T-4.
 func (a *Assoc) sendAsconf(now rawio.Time, h *asconfState) {
 	o := &h.own
 	o.path = a.asconfPath()
 	var from netip.AddrPort // the path's own
-	if o.fromNew && o.joining.IsValid() && familyOf(o.joining) == familyOf(o.path.Remote.Addr()) {
-		from = netip.AddrPortFrom(o.joining, o.path.Local.Port())
+	for _, own := range o.joining {
+		if o.fromNew && !from.IsValid() && familyOf(own) == familyOf(o.path.Remote.Addr()) {
+			from = netip.AddrPortFrom(own, o.path.Local.Port())
+		}
 	}
 	a.control.closeEntry()
 	a.queueReply(o.path, from, append(a.control.buf, h.requester.Chunk()...))
@@ -182,7 +210,7 @@ func (a *Assoc) handleAsconfTimeout(now rawio.Time) {
 	a.sendAsconf(now, h)
 }
 
-// handleAsconfAck takes the answer to a request. It says whether to go on with the packet.
+// handleAsconfAck takes the answer to requests. It says whether to go on with the packet.
 func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	if !a.changesAddresses() {
 		return a.handleUnknown(in, c)
@@ -193,8 +221,7 @@ func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool 
 		return true
 	}
 	h := a.ensureAsconf()
-	r, _, _ := h.requester.Current()
-	done, refused, fatal := h.requester.HandleAck(x)
+	done, outcomes, fatal := h.requester.HandleAck(x)
 	if fatal != nil { // F0
 		a.rareCounters().Violations++
 		a.abortWithCause(refusal{code: wire.CauseIllegalAsconfAck, info: []byte(fatal.Error())})
@@ -203,29 +230,30 @@ func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool 
 	if !done {
 		return true
 	}
-	h.own.t4ExpiresAt = rawio.Never
 	if p := h.own.path; p != nil {
 		a.noteAnswer(now, p)
 	}
-	a.endAddrChange(now, r, addrChangeError(refused))
+	a.endAddrChanges(now, outcomes)
 	a.advanceAsconf(now)
 	return true
 }
 
-// endAddrChange takes over what the peer has agreed to, or what it refuses back.
-func (a *Assoc) endAddrChange(now rawio.Time, r asconf.Request, refused error) {
+// endAddrChanges takes over what the peer has agreed to, takes back what it has not, and tells the
+// program.
+func (a *Assoc) endAddrChanges(now rawio.Time, list []asconf.Outcome) {
 	h := a.asconf()
-	back := h.own.leaving
+	leaving := h.own.leaving
 	h.own = ownChanges{t4ExpiresAt: rawio.Never}
-	kind := [...]EventKind{asconf.Add: EventLocalAddrAdded, asconf.Delete: EventLocalAddrRemoved,
-		asconf.SetPrimary: EventPeerPrimarySet}[r.Op]
-	switch {
-	case r.Op == asconf.Add && refused == nil && !r.Addr.IsUnspecified():
-		a.startSending(now, r.Addr)
-	case r.Op == asconf.Delete && refused != nil && back.IsValid():
-		a.startSending(now, back)
+	for _, x := range list {
+		kind := [...]EventKind{asconf.Add: EventLocalAddrAdded, asconf.Delete: EventLocalAddrRemoved,
+			asconf.SetPrimary: EventPeerPrimarySet}[x.Op]
+		switch {
+		case x.Op == asconf.Add && x.Err == nil && !x.Addr.IsUnspecified(),
+			x.Op == asconf.Delete && x.Err != nil && slices.Contains(leaving, x.Addr):
+			a.startSending(now, x.Addr)
+		}
+		a.events.push(Event{Kind: kind, Path: netip.AddrPortFrom(x.Addr, 0), Err: addrChangeError(x.Err)})
 	}
-	a.events.push(Event{Kind: kind, Path: netip.AddrPortFrom(r.Addr, 0), Err: refused})
 }
 
 // startSending makes an own address one that paths may begin at. Those whose own address is gone
@@ -278,14 +306,14 @@ func (a *Assoc) sendFrom(p *path, own netip.Addr) {
 // isNoSource says whether nothing may leave from an own address: it is being added, or deleted.
 func (a *Assoc) isNoSource(own netip.Addr) bool {
 	h := a.asconf()
-	return h != nil && own.IsValid() && (own == h.own.leaving || own == h.own.joining)
+	return h != nil && (slices.Contains(h.own.leaving, own) || slices.Contains(h.own.joining, own))
 }
 
 // isLeaving says whether an own address is being deleted. "ABORT Chunks arriving destined to the IP
 // address being deleted MUST be ignored" (F4).
 func (a *Assoc) isLeaving(own netip.Addr) bool {
 	h := a.asconf()
-	return h != nil && own.IsValid() && own == h.own.leaving
+	return h != nil && slices.Contains(h.own.leaving, own)
 }
 
 // noteUnknownToPeer takes the peer's report that it does not know a chunk (A9).
@@ -308,6 +336,8 @@ func (a *Assoc) noteUnknownToPeer(e wire.Error) {
 // abandonAsconf ends all own requests.
 func (a *Assoc) abandonAsconf(why error) {
 	if h := a.asconf(); h != nil {
-		h.requester.Abandon(func(r asconf.Request) { a.endAddrChange(0, r, why) })
+		var list []asconf.Outcome
+		h.requester.Abandon(func(r asconf.Request) { list = append(list, asconf.Outcome{Request: r, Err: why}) })
+		a.endAddrChanges(0, list)
 	}
 }

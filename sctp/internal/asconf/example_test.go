@@ -15,11 +15,11 @@ func Example() {
 	addrs := &addrList{list: []netip.Addr{old}, most: 2}
 	for _, a := range []netip.Addr{added, netip.MustParseAddr("192.0.2.3")} {
 		_ = asks.Ask(asconf.Request{Op: asconf.Add, Addr: a})
-		asks.Begin(func(asconf.Request) netip.Addr { return old })
+		asks.Begin(func([]asconf.Request) netip.Addr { return old })
 		c, _ := wire.AsAsconf(asks.Chunk())
 		ack, _ := wire.AsAsconfAck(answers.Handle(c, true, old, 1000, addrs))
-		_, refused, _ := asks.HandleAck(ack)
-		fmt.Println(addrs.list, refused)
+		_, outcomes, _ := asks.HandleAck(ack)
+		fmt.Println(addrs.list, outcomes[0].Err)
 	}
 	// Output:
 	// [192.0.2.1 192.0.2.2] <nil>

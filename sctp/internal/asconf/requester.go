@@ -3,6 +3,7 @@ package asconf
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -27,8 +28,12 @@ type Request struct {
 	Addr netip.Addr
 }
 
-// maxWaiting bounds the requests that wait for others.
-const maxWaiting = 16
+const (
+	maxWaiting = 16 // requests that wait for others
+	// maxBundled is the most requests of an ASCONF. With as many it and its answer fit the packets of
+	// any path (section 5.1.1, C5).
+	maxBundled = 8
+)
 
 // Errors of requests. What the peer refuses is a RefusedError.
 var (
@@ -50,29 +55,41 @@ func (e *RefusedError) Error() string {
 // Is makes the error match syscall.EADDRNOTAVAIL.
 func (e *RefusedError) Is(target error) bool { return target == syscall.EADDRNOTAVAIL }
 
-// Requester asks the peer (section 5.1). Each ASCONF has one request.
+// Outcome is what has become of a request: nil, or why it was not performed.
+type Outcome struct {
+	Request
+	Err error
+}
+
+// Requester asks the peer (section 5.1). What waits goes together, in one ASCONF.
 type Requester struct {
 	next    uint32 // the Sequence Number of the next ASCONF
+	nextID  uint32 // the Correlation ID of the next request
 	waiting []Request
-	current Request
-	chunk   []byte // of current; nil: nothing is under way
+	current []Request // of the ASCONF under way
+	firstID uint32    // of current
+	chunk   []byte    // of current; nil: nothing is under way
 	isSent  bool
 	unknown [len(params)]bool // the peer has said so (F3)
 	isDead  bool              // it does not know ASCONF (A9)
 }
 
 // NewRequester returns a Requester of a side that begins with a TSN.
-func NewRequester(initial wire.TSN) *Requester { return &Requester{next: uint32(initial)} }
+func NewRequester(initial wire.TSN) *Requester {
+	return &Requester{next: uint32(initial), nextID: uint32(initial)}
+}
 
-// Ask takes a request.
-func (q *Requester) Ask(r Request) error {
-	switch {
-	case q.isDead || q.unknown[r.Op]:
-		return ErrUnsupported
-	case len(q.waiting) >= maxWaiting:
+// Ask takes requests, all or none.
+func (q *Requester) Ask(list ...Request) error {
+	for _, r := range list {
+		if q.isDead || q.unknown[r.Op] {
+			return ErrUnsupported
+		}
+	}
+	if len(q.waiting)+len(list) > maxWaiting {
 		return ErrBusy
 	}
-	q.waiting = append(q.waiting, r)
+	q.waiting = append(q.waiting, list...)
 	return nil
 }
 
@@ -86,35 +103,43 @@ func (q *Requester) Waiting(op Op) (n int) {
 	return n
 }
 
-// Begin makes the next request the one under way, if there is none yet, and says whether there is
-// one now. lookup is an own address of the association, for the Address Parameter.
-func (q *Requester) Begin(lookup func(r Request) netip.Addr) bool {
+// Begin makes the requests that wait those under way, if there are none yet, and says whether there
+// are some now. lookup is an own address of the association that none of them deletes, for the
+// Address Parameter.
+func (q *Requester) Begin(lookup func(list []Request) netip.Addr) bool {
 	if q.chunk == nil && len(q.waiting) > 0 && !q.isDead {
-		q.current, q.isSent = q.waiting[0], false
-		q.waiting = q.waiting[1:]
+		n := min(len(q.waiting), maxBundled)
+		q.current, q.waiting = q.waiting[:n:n], q.waiting[n:]
+		q.isSent, q.firstID = false, q.nextID
 		b := wire.AppendAsconf(nil, q.next, lookup(q.current))
-		b = wire.AppendAddrRequest(b, params[q.current.Op], q.next, q.current.Addr)
+		for _, r := range q.current {
+			b = wire.AppendAddrRequest(b, params[r.Op], q.nextID, r.Addr)
+			q.nextID++
+		}
 		q.chunk = wire.CloseChunk(b, 0)
 		q.next++
 	}
 	return q.chunk != nil
 }
 
-// Current returns the request under way, and whether it was sent already. ok is false if there is
-// none.
-func (q *Requester) Current() (r Request, isSent, ok bool) {
-	return q.current, q.isSent, q.chunk != nil
+// Current returns the requests under way, none if there are none, and whether they were sent
+// already.
+func (q *Requester) Current() (list []Request, isSent bool) {
+	if q.chunk == nil {
+		return nil, false
+	}
+	return q.current, q.isSent
 }
 
-// Chunk returns the ASCONF of it, the same each time (B4). It counts as sent.
+// Chunk returns the ASCONF of them, the same each time (B4). It counts as sent.
 func (q *Requester) Chunk() []byte {
 	q.isSent = true
 	return q.chunk
 }
 
-// HandleAck takes an ASCONF-ACK. done says that it ends the request under way, refused with what
-// error. fatal says that the association is to be aborted.
-func (q *Requester) HandleAck(c wire.AsconfAck) (done bool, refused, fatal error) {
+// HandleAck takes an ASCONF-ACK. done says that it ends the requests under way, with these outcomes.
+// Those without one are asked for once more. fatal says that the association is to be aborted.
+func (q *Requester) HandleAck(c wire.AsconfAck) (done bool, outcomes []Outcome, fatal error) {
 	switch d := int32(c.Seq() - q.next); {
 	case d >= 0: // F0
 		return false, nil, ErrIllegalAck
@@ -127,29 +152,73 @@ func (q *Requester) HandleAck(c wire.AsconfAck) (done bool, refused, fatal error
 	return true, q.judge(c), nil
 }
 
-// judge returns what an answer says of the request under way. Without a word it was performed (A8).
-func (q *Requester) judge(c wire.AsconfAck) error {
+// verdict is what an answer says of a request.
+type verdict struct {
+	isThere, success bool
+	why              wire.CauseCode
+}
+
+// judge returns what an answer says of the requests under way. Without a word they were performed
+// (A8), but for those behind a failure (A7). The peer fails these because of that one (F11). They
+// are independent of each other here, and so they wait again, in front.
+func (q *Requester) judge(c wire.AsconfAck) (list []Outcome) {
+	verdicts := q.verdicts(c)
+	var again []Request
+	hasFailed := false
+	for i, r := range q.current {
+		v := verdicts[i]
+		switch {
+		case v.success, !v.isThere && !hasFailed:
+			list = append(list, Outcome{Request: r})
+		case v.why == wire.CauseUnrecognizedParams: // F3a, F3b
+			if q.unknown[r.Op] = true; r.Op != SetPrimary {
+				q.unknown[Add], q.unknown[Delete] = true, true
+			}
+			list = append(list, Outcome{r, ErrUnsupported})
+			hasFailed = true
+		case hasFailed && (!v.isThere || v.why == wire.CauseResourceShortage):
+			again = append(again, r)
+		default:
+			list = append(list, Outcome{r, &RefusedError{v.why}})
+			hasFailed = true
+		}
+	}
+	for _, r := range again {
+		if q.unknown[r.Op] {
+			list = append(list, Outcome{r, ErrUnsupported})
+		}
+	}
+	again = slices.DeleteFunc(again, func(r Request) bool { return q.unknown[r.Op] })
+	q.waiting = slices.Concat(again, q.waiting)
+	return list
+}
+
+// verdicts returns what the answer says of each request under way. A failure of no request is
+// that of the first without a word.
+func (q *Requester) verdicts(c wire.AsconfAck) (list [maxBundled]verdict) {
 	ps := c.Params()
 	for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
 		r, err := wire.AsAddrResponse(prm)
-		if err != nil || r.Success() {
+		if err != nil {
 			continue
 		}
-		why := wire.CauseCode(0)
+		v := verdict{isThere: true, success: r.Success()}
 		causes := r.Causes()
 		if cause, ok := causes.Next(); ok {
-			why = cause.Code()
+			v.why = cause.Code()
 		}
-		if why == wire.CauseUnrecognizedParams { // F3a, F3b
-			q.unknown[q.current.Op] = true
-			if q.current.Op != SetPrimary {
-				q.unknown[Add], q.unknown[Delete] = true, true
+		at := int(r.CorrelationID() - q.firstID)
+		if at < 0 || at >= len(q.current) {
+			if v.success {
+				continue
 			}
-			return ErrUnsupported
+			at = slices.IndexFunc(list[:len(q.current)], func(v verdict) bool { return !v.isThere })
 		}
-		return &RefusedError{why}
+		if at >= 0 && (!list[at].isThere || list[at].success) { // the first failure counts
+			list[at] = v
+		}
 	}
-	return nil
+	return list
 }
 
 // Unrecognized notes that the peer does not know ASCONF: none is sent any more (A9).
@@ -157,12 +226,11 @@ func (q *Requester) Unrecognized() { q.isDead, q.chunk = true, nil }
 
 // Abandon ends all that is under way or waits, and calls report for each.
 func (q *Requester) Abandon(report func(Request)) {
-	if q.chunk != nil {
-		q.chunk = nil
-		report(q.current)
-	}
 	list := q.waiting
-	q.waiting = nil
+	if q.chunk != nil {
+		list = slices.Concat(q.current, list)
+	}
+	q.chunk, q.waiting = nil, nil
 	for _, r := range list {
 		report(r)
 	}

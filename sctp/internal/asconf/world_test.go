@@ -15,6 +15,7 @@ type addrList struct {
 	unconfirmed []netip.Addr
 	primary     netip.Addr
 	most        int
+	refuses     netip.Addr
 	log         []string
 }
 
@@ -28,7 +29,7 @@ func (l *addrList) IsLastConfirmed(a netip.Addr) bool {
 }
 
 func (l *addrList) Add(a netip.Addr) bool {
-	if len(l.list) == l.most {
+	if len(l.list) == l.most || a == l.refuses {
 		return false
 	}
 	l.list, l.unconfirmed = append(l.list, a), append(l.unconfirmed, a)
