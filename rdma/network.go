@@ -140,7 +140,7 @@ func (q *QP) dial(ctx context.Context, network string, private []byte,
 	defer stop()
 	if err := connect(within, isTCP); err != nil {
 		q.cancelReservation()
-		return nil, reasonOf(err, ctx, within)
+		return nil, reasonOf(err, ctx, q.inUse)
 	}
 	select {
 	case <-q.setupDone:
@@ -179,7 +179,7 @@ func (d *Device) RequestOver(ctx context.Context, c net.Conn) (*Request, error) 
 	within, stop := joinContexts(ctx, d.closing)
 	defer stop()
 	if err := d.tcp.encrypted(within, c); err != nil {
-		return nil, reasonOf(err, ctx, within)
+		return nil, reasonOf(err, ctx, d.closing)
 	}
 	l := d.newListener()
 	t, err := d.tcp.serve(l, c, true, nil)
