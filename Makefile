@@ -69,9 +69,11 @@ arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endi
 simple: ## run the tests of sctp with the simple read policy: block, read, handle, send
 	RDDP_READ_POLICY=simple $(GO) test ./sctp
 
-race: ## run all tests under the race detector (needs a C compiler; RACE=--short: where goroutines run, with -short)
+# tests of the code itself, and of tools
+unraced = -e /test/arch -e /test/mutants -e /test/session
+race: ## run all tests under the race detector (needs a C compiler; RACE=--short: those of the product where goroutines run, with -short)
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(if $(filter --short,$(RACE)),-short -vet=off \
-		$$(CGO_ENABLED=0 $(GO) run ./test/goroutines $(ALL) ./bench/...),$(ALL) ./bench/...)
+		$$(CGO_ENABLED=0 $(GO) run ./test/goroutines $(ALL) | grep -v $(unraced)),$(ALL) ./bench/...)
 
 lint: ## gofmt, vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }

@@ -155,6 +155,7 @@ func startProgram(t *testing.T, attr *syscall.SysProcAttr, uid int, what string)
 // first that needs no privilege. Users are 0 (root, as this test), 1000 and 65534, who is hostile.
 // Each step is a program, and what it says begins so.
 func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
+	race.Costly(t)
 	testpriv.Require(t, "CAP_SETUID")
 	type step struct {
 		uid  int
@@ -201,6 +202,7 @@ func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
 // A user namespace makes nobody root of the host: its root is the user who has made it, and whom it
 // does not know may have no privileged port.
 func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
+	race.Costly(t)
 	testpriv.Require(t, "CAP_SETUID")
 	in := func(uid int) *syscall.SysProcAttr {
 		return &syscall.SysProcAttr{Credential: &syscall.Credential{NoSetGroups: true},
@@ -227,6 +229,7 @@ func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
 // When the program that has the name of a port ends, one of those that share it by address goes on
 // with it, and nobody else gets it.
 func TestNameOfAPortOutlivesItsFirstProgram(t *testing.T) {
+	race.Costly(t)
 	testpriv.Require(t, "CAP_SETUID")
 	testns.New(t).Do(func() error {
 		_, first := startProgram(t, nil, 1000, "listen 127.0.0.1:7000")

@@ -73,6 +73,7 @@ func followPhases(n *simlink.Net, phases []phase) {
 // way at a time: so each figure is known, from latencies but for the digits that the histogram does
 // not keep (0.05 %).
 func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
+	race.Costly(t)
 	const ms, us = time.Millisecond, time.Microsecond
 	spaces := regexp.MustCompile(`[ \t]+`)
 	unknown := regexp.MustCompile(
@@ -201,6 +202,7 @@ func (l metered) WriteBatch(pkts []rawio.Packet) (int, error) {
 // to 1 %: the bandwidth of the run, of each interval but for what came late, and what was sent
 // again for each packet lost.
 func TestBulkIsThatOfTheKnownPath(t *testing.T) {
+	race.Costly(t)
 	const rate = 12_500_000 // octets a second
 	for _, tt := range []struct {
 		args string

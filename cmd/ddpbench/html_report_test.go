@@ -17,6 +17,7 @@ import (
 	"github.com/rddp-go/rddp/internal/chart"
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/internal/timeline"
 	"github.com/rddp-go/rddp/sctp/qlog"
@@ -25,6 +26,7 @@ import (
 // The report of a run over a path of known delay has its figures, of both ends, and of every kind
 // of run it has all plots.
 func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
+	race.Costly(t)
 	const plots = "Throughput|Congestion window|Round trip time|Receive window|Queues|Retransmissions|Latency, distribution|Latency, percentiles"
 	figures := regexp.MustCompile(`<h2 id="h\d">([^<]+)</h2>`)
 	for _, tt := range []struct{ args, want string }{

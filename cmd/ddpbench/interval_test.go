@@ -10,6 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma"
@@ -20,6 +21,7 @@ import (
 // While nothing is answered there is a line of 0 each second, in bandwidth and in latency, as text
 // and as JSON.
 func TestIntervalInWhichNothingComes(t *testing.T) {
+	race.Costly(t)
 	for args, want := range map[string]string{
 		"write -s 64":              " 0.00 MiB/sec 0 messages ",
 		"read -s 64 --json":        `"bw_avg_MiBps":0,"bytes":64,`,

@@ -145,9 +145,7 @@ func TestDepthOfARig(t *testing.T) {
 // A point takes the time that was asked for, and counts what an association has sent again once,
 // however many QPs it has.
 func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
-	if race.Enabled && testing.Short() {
-		t.Skip("takes a minute under the race detector")
-	}
+	race.Costly(t)
 	for _, a := range sweepAxes[1:3] {
 		synctest.Test(t, func(t *testing.T) {
 			n, o := simlink.New(1), &options{params: params{duration: 30 * time.Second}}

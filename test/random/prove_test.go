@@ -116,6 +116,7 @@ func TestSeedsOverTCP(t *testing.T) {
 
 // A schedule is played the same way twice, packet for packet.
 func TestSchedulesReplayExactly(t *testing.T) {
+	race.Costly(t)
 	for seed := uint64(101); seed < 104; seed++ {
 		s := Draw(seed)
 		s.Length = min(s.Length, time.Minute)
@@ -189,6 +190,7 @@ func TestLiteralIsGo(t *testing.T) {
 
 // Schedules that have found something, in the stack or in the oracle.
 func TestSchedulesOfThePast(t *testing.T) {
+	race.Costly(t)
 	for name, s := range map[string]Schedule{
 		"an old SACK from a longer road takes back what the peer's program has": {Seed: 0x18e78a3, Length: 585937500,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1}, {Nets: 3}, {Nets: 1}, {Nets: 1}, {Nets: 2}, {Nets: 1}, {Nets: 1},

@@ -43,6 +43,7 @@ func TestSeedsEncrypted(t *testing.T) {
 
 // Two runs of a seed are the same run, packet for packet.
 func TestSeedsEncryptedReplayExactly(t *testing.T) {
+	race.Costly(t)
 	for seed := uint64(1); seed <= 5; seed++ {
 		a, b := NewEncrypted(seed), NewEncrypted(seed)
 		must.OK(t, a.Run())

@@ -55,6 +55,7 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 
 // A world with failures is repeated exactly by its seed.
 func TestFateIsRepeated(t *testing.T) {
+	race.Costly(t)
 	for seed := uint64(1); seed <= 5; seed++ {
 		a, b := NewMultihomed(seed), NewMultihomed(seed)
 		err := a.Run()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -13,6 +14,7 @@ import (
 // RDMA Writes go on while the path's MTU falls from 9000 octets to 1280 and rises again: MULPDU
 // follows it, segments cut before arrive in IP fragments, and every octet is in its place.
 func TestTransferAcrossMTUChanges(t *testing.T) {
+	race.Costly(t)
 	for _, row := range []struct {
 		name  string
 		seed  uint64

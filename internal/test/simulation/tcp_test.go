@@ -58,6 +58,7 @@ func TestSeedsOverTCP(t *testing.T) {
 
 // Two runs of a seed are the same run, completion for completion.
 func TestSeedsOverTCPReplayExactly(t *testing.T) {
+	race.Costly(t)
 	for seed := uint64(1); seed <= 10; seed++ {
 		a, b := NewOverTCP(seed), NewOverTCP(seed)
 		must.OK(t, a.Run())

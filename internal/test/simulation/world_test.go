@@ -91,6 +91,7 @@ func TestSeeds(t *testing.T) {
 
 // Two runs of a seed are the same run, octet for octet.
 func TestSeedsReplayExactly(t *testing.T) {
+	race.Costly(t)
 	for seed := uint64(1); seed <= 10; seed++ {
 		a, b := New(seed), New(seed)
 		err := a.Run()
