@@ -50,6 +50,9 @@ type Simulation struct {
 		ByOctet, Heap float64
 	}
 
+	takesMessages bool         // see NewWithMessages
+	messagesCfg   assoc.Config // of its associations
+
 	nextStream ddp.StreamID
 	stats      Stats
 }
@@ -58,6 +61,8 @@ type Simulation struct {
 type Stats struct {
 	Packets, Associations, Ends, Restarts        uint64
 	Sessions, Receives, Sends, Reads, Violations uint64
+	Changes                                      uint64 // of streams, in associations with messages
+	ZeroChecksums                                uint64 // packets that the victim has sent without a checksum
 	Friend                                       uint64 // questions of the friend that were answered
 	Weighed                                      uint64 // times that memory was measured
 	OnPath                                       uint64 // packets that were added to what the friend says and hears
@@ -85,7 +90,12 @@ func newSimulation(c *attacker.Choices, change func(s *Simulation)) *Simulation 
 	ddpadapt.Configure(&s.cfg)
 	carries := func(_, _ netip.Addr) int { return mtu }
 	s.victim = s.ground.NewNode("victim", simnet.NewRand(4), carries, victimAddr)
-	s.victim.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn { return s.adoptAssoc(a, false) }
+	s.victim.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn {
+		if a.LocalPort() == messagesPort {
+			return s.adoptMessages(a)
+		}
+		return s.adoptAssoc(a, false)
+	}
 	s.victim.Out = s.handleOutgoing
 	if err := s.victim.EP.Listen(victimPort, &s.cfg); err != nil {
 		s.recordFailure("listen: %v", err)
@@ -163,20 +173,32 @@ func (s *Simulation) replaceAttacker(f *attackerHost) {
 	f.left = 200 + s.c.Below(600)
 	f.port = uint16(1024 + s.c.Below(1000))
 	f.box = f.box[:0]
-	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: victimPort, RDMA: true, MTU: mtu,
-		Careful: s.c.Below(2) == 0})
+	attack := attacker.Config{LocalPort: f.port, RemotePort: victimPort, RDMA: true, MTU: mtu}
+	cfg := &s.cfg
+	if s.takesMessages {
+		attack.RemotePort, attack.RDMA, attack.Extensions = messagesPort, false, true
+		cfg = &s.messagesCfg
+		attack.Interleaving = cfg.Interleaving
+	}
+	attack.Careful = s.c.Below(2) == 0
+	f.peer = attacker.New(s.c, attack)
 	if !s.c.One(3) {
 		return
 	}
-	local := uint16(30000 + s.c.Below(1000))
-	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: local, RDMA: true, MTU: mtu,
-		Careful: s.c.Below(2) == 0})
-	a, err := s.victim.EP.Connect(s.victim.Time(), &s.cfg, local, netip.AddrPort{},
+	attack.RemotePort = uint16(30000 + s.c.Below(1000))
+	attack.Careful = s.c.Below(2) == 0
+	f.peer = attacker.New(s.c, attack)
+	a, err := s.victim.EP.Connect(s.victim.Time(), cfg, attack.RemotePort, netip.AddrPort{},
 		[]netip.AddrPort{netip.AddrPortFrom(f.addr, 0)}, f.port)
 	if err != nil {
 		return // there is one between these ports
 	}
-	h := s.adoptAssoc(a, true)
+	h := simulation.Conn(nil)
+	if s.takesMessages {
+		h = s.adoptMessages(a)
+	} else {
+		h = s.adoptAssoc(a, true)
+	}
 	s.victim.Add(h)
 	h.Pump()
 }
@@ -203,6 +225,7 @@ func (s *Simulation) handleOutgoing(p *rawio.Packet) {
 		b = append(b, v...)
 	}
 	s.memory.findSecrets(b)
+	s.checkChecksum(b)
 	for _, f := range s.attackers {
 		if f.addr == to && len(f.box) < 64 {
 			f.box = append(f.box, b)

@@ -27,7 +27,7 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 	n, start := 0, time.Now()
 	for ; n < *seeds && *duration == 0 || time.Since(start) < *duration; n++ {
 		seed := *firstSeed + uint64(n)
-		s := New(attacker.Seeded(seed))
+		s := ForSeed(seed)
 		err := s.Run(*packets)
 		must.That(t, err == nil, "seed %d: %v (go test ./test/attack -run Hurts -seed %d -seeds 1 -packets %d)", seed,
 			err, seed, *packets)
@@ -40,7 +40,8 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 	// What is not tried proves nothing.
 	for what, times := range map[string]uint64{"associations": all.Associations, "ends": all.Ends,
 		"restarts": all.Restarts, "sessions": all.Sessions,
-		"receives": all.Receives, "sends": all.Sends, "reads": all.Reads, "violations": all.Violations,
+		"receives": all.Receives, "sends": all.Sends, "changes of streams": 4 * all.Changes,
+		"packets without a checksum": all.ZeroChecksums, "reads": all.Reads, "violations": all.Violations,
 		"measurements of memory": all.Weighed, "answers to the friend": all.Friend} {
 		check.That(t, times >= uint64(n), "%d seeds have seen %d %s", n, times, what)
 	}
@@ -66,10 +67,23 @@ func TestAttackersOnThePathHurtNoEncryptedFriend(t *testing.T) {
 }
 
 func TestASeedThatHasFoundAFaultFindsItNoMore(t *testing.T) {
-	for _, seed := range []uint64{426} {
-		err := New(attacker.Seeded(seed)).Run(3000)
+	for seed, begin := range map[uint64]func(*attacker.Choices) *Simulation{426: New, 50: NewWithMessages} {
+		err := begin(attacker.Seeded(seed)).Run(3000)
 		check.That(t, err == nil, "seed %d: %v", seed, err)
 	}
+}
+
+// FuzzSiegeOfMessages lets the octets choose what attackers of a program with messages do.
+//
+// fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx
+// ./sctp/internal/reconfig
+func FuzzSiegeOfMessages(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(attacker.Seeded(seed).Octets(2000))
+	}
+	f.Fuzz(func(t *testing.T, octets []byte) {
+		must.OK(t, NewWithMessages(attacker.FromOctets(octets)).Run(1000))
+	})
 }
 
 // FuzzSiege lets the octets choose what the attackers do.

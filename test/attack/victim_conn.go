@@ -75,7 +75,7 @@ func (h *victimConn) Pump() {
 			return
 		}
 		if !busy && !more {
-			h.s.checkWork(h)
+			h.s.checkWork(h, &h.worked)
 			h.s.victim.Settled(h)
 			return
 		}

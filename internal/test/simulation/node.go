@@ -42,6 +42,8 @@ type Node struct {
 	tx    *assoc.TxBatch
 	next  rawio.Time // by its own clock
 	boot  func() *endpoint.Endpoint
+	// detects is how the link detects errors, see DetectErrors.
+	detects rawio.ErrorDetection
 }
 
 // NewNode puts a node on the ground. rand is the source of its secrets, mtu what its own links
@@ -50,12 +52,19 @@ func (g *Env) NewNode(name string, rand io.Reader, mtu func(local, remote netip.
 	n := &Node{g: g, Name: name, Addrs: addrs, tx: assoc.NewTxBatch(16), next: rawio.Never}
 	n.boot = func() *endpoint.Endpoint {
 		return endpoint.New(endpoint.Config{Rand: rand, Features: rawio.DontFragment | rawio.ECNField,
-			MTU: mtu})
+			MTU: mtu, ErrorDetection: n.detects})
 	}
 	n.EP = n.boot()
 	g.nodes = append(g.nodes, n)
 	n.AddAddr(addrs...)
 	return n
+}
+
+// DetectErrors has the node begin anew with a link that detects errors, as a rawio.ErrorDetector
+// does.
+func (n *Node) DetectErrors(by rawio.ErrorDetection) {
+	n.detects = by
+	n.EP = n.boot()
 }
 
 // AddAddr gives the node further addresses.

@@ -31,23 +31,32 @@ func (r *Reassembly) skipAll(f wire.ForwardTSN, cum wire.TSN) {
 }
 
 // GiveUpMissing counts all that is missing as given up by the peer, which will send nothing more.
-// It is for a peer that may give messages up.
+// It is for a peer that may give messages up. What lacks something among frozen DATA is known when
+// that is thawed.
 func (r *Receiver) GiveUpMissing() {
-	g := &r.reassembly
 	if r.tracker.HasGaps() {
 		r.tracker.Forward(r.tracker.Highest())
 	}
-	_ = g.Check(r.tracker.Cum())
-	if m := g.byLastTSN.endsAtBase; m != nil {
-		g.abandon(m)
+	if r.isFrozen() {
+		r.aside.isGivenUp = true
+		return
 	}
-	if g.interleaves() {
-		g.dropAllOpen(g.abandonOpen)
+	r.reassembly.giveUpMissing(r.tracker.Cum())
+}
+
+// giveUpMissing is GiveUpMissing for what is held. All up to cum has come, or is given up.
+func (r *Reassembly) giveUpMissing(cum wire.TSN) {
+	_ = r.Check(cum)
+	if m := r.byLastTSN.endsAtBase; m != nil {
+		r.abandon(m)
 	}
-	for id, w := range g.ext.waiting.All {
+	if r.interleaves() {
+		r.dropAllOpen(r.abandonOpen)
+	}
+	for id, w := range r.ext.waiting.All {
 		if last := w.tree.last(); last != nil {
 			w.skipTo = last.order + 1
-			g.markDue(wire.StreamID(id))
+			r.markDue(wire.StreamID(id))
 		}
 	}
 }

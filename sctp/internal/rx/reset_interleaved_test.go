@@ -70,6 +70,19 @@ func TestIDataIsSetAside(t *testing.T) {
 	check.Equal(t, "messages", mustDrain(t, r), "z|")
 }
 
+// What is missing among frozen I-DATA is given up when that is thawed.
+func TestMissingIDataIsGivenUpWhileFrozen(t *testing.T) {
+	r := interleavedWith(Config{MayAbandon: true})
+	must.OK(t, feedParts(r, part(1, 1, 0, 0, bFlag, "x")))
+	r.Freeze()
+	must.OK(t, feedParts(r, part(2, 1, 0, 1, eFlag, "y"), part(3, 2, 3, 0, bFlag, "lost"), part(5, 2, 4, 0, be, "z")))
+	r.GiveUpMissing()
+	check.Equal(t, "SACK", sackText(sackOf(r)), "cum 5")
+	must.OK(t, r.Thaw())
+	check.Equal(t, "messages", mustDrain(t, r), "xy|z|")
+	wantEmpty(t, "in the end", r)
+}
+
 // TSNs begin anew: messages that wait become ready, and those that lack a fragment are dropped.
 func TestRestartOfTSNsWithIData(t *testing.T) {
 	r := interleavedWith(Config{MayAbandon: true})

@@ -74,7 +74,9 @@ func (r *Reassembly) forgetStreams() {
 // its streams. What is incomplete is dropped. It ends Freeze. After an error, a *ViolationError or
 // ErrMessageTooBig, the association is to be aborted.
 func (r *Receiver) RestartTSN(first wire.TSN) error {
+	isGivenUp := false
 	if last, cum := first-1, r.tracker.Cum(); r.isFrozen() {
+		isGivenUp = r.aside.isGivenUp
 		isFar := uint32(cum-last) >= tsnset.MaxWindow && uint32(last-cum) >= tsnset.MaxWindow
 		if err := r.thaw(&resetMark{after: last, restarts: true, isFar: isFar}); err != nil {
 			return err
@@ -89,7 +91,7 @@ func (r *Receiver) RestartTSN(first wire.TSN) error {
 	default:
 		r.tracker, r.hadGaps = *NewTracker(first), false
 	}
-	if err := r.reassembly.Check(r.tracker.Cum()); err != nil || !r.reassembly.interleaves() {
+	if err := r.checkThawed(isGivenUp); err != nil || !r.reassembly.interleaves() {
 		return err
 	}
 	r.reassembly.dropRests()

@@ -383,6 +383,30 @@ func TestForwardTSNWhileFrozen(t *testing.T) {
 	check.Equal(t, "SACK", sackText(sackOf(r)), "cum 6")
 }
 
+// What is missing among frozen DATA is given up when that is thawed: what lacks nothing is
+// delivered, at a price that does not depend on how far the TSNs have come.
+func TestMissingDataIsGivenUpWhileFrozen(t *testing.T) {
+	for how, thaw := range map[string]func(*Receiver) error{"no TSN was reset": (*Receiver).Thaw,
+		"TSNs were":    func(r *Receiver) error { return r.RestartTSN(9) },
+		"the last are": func(r *Receiver) error { return r.RestartTSN(7) },
+		"far TSNs are": func(r *Receiver) error { return r.RestartTSN(1 << 31) }} {
+		r := newAbandoned()
+		mustPacket(t, r, 0, onStream(1, 1, 0, be, "a"))
+		r.Freeze()
+		held := r.Held()
+		mustPacket(t, r, 0, onStream(1, 2, 1, wire.FlagB, "lost"), onStream(1, 4, 2, wire.FlagB, "c"),
+			onStream(1, 5, 2, wire.FlagE, "d"), onStream(1, 7, 4, be, "e"), onStream(1, 8, 5, wire.FlagB, "lost"))
+		r.GiveUpMissing()
+		check.Equal(t, "SACK", sackText(sackOf(r)), "cum 8")
+		must.OK(t, r.Audit(0))
+		must.OK(t, thaw(r))
+		must.OK(t, r.Audit(0))
+		check.Equal(t, how+": messages", mustDrain(t, r), "a|cd|e|")
+		check.That(t, !r.HasMissing() && r.Buffered() == 0, "%s: %d octets are held", how, r.Buffered())
+		check.That(t, r.Held() <= held+1<<16, "%s: %d octets of memory, and %d before", how, r.Held(), held)
+	}
+}
+
 func TestFrozenDataIsBounded(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, InStreams: 16})
 	r.Freeze()

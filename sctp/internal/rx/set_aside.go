@@ -24,9 +24,10 @@ type setAside struct {
 	deferred       []wire.Chunk
 	deferredOctets int
 
-	isFrozen bool
-	frozen   []frozenChunk
-	marks    []resetMark // in the order of TSNs
+	isFrozen  bool
+	frozen    []frozenChunk
+	marks     []resetMark // in the order of TSNs
+	isGivenUp bool        // what is missing among it will not come
 }
 
 // frozenChunk is DATA or FORWARD TSN, or its like with I-DATA, that is frozen.
@@ -151,8 +152,18 @@ func (r *Receiver) Thaw() error {
 	if !r.isFrozen() {
 		return nil
 	}
+	isGivenUp := r.aside.isGivenUp
 	if err := r.thaw(nil); err != nil {
 		return err
+	}
+	return r.checkThawed(isGivenUp)
+}
+
+// checkThawed is Check for what was frozen.
+func (r *Receiver) checkThawed(isGivenUp bool) error {
+	if isGivenUp {
+		r.reassembly.giveUpMissing(r.tracker.Cum())
+		return nil
 	}
 	return r.reassembly.Check(r.tracker.Cum())
 }
@@ -161,7 +172,7 @@ func (r *Receiver) Thaw() error {
 // marks, one more of which may be given.
 func (r *Receiver) thaw(more *resetMark) (err error) {
 	list, marks := r.aside.frozen, r.aside.marks
-	r.aside.isFrozen, r.aside.frozen, r.aside.marks = false, nil, nil
+	r.aside.isFrozen, r.aside.frozen, r.aside.marks, r.aside.isGivenUp = false, nil, nil, false
 	r.dropEmptyAside()
 	slices.SortStableFunc(list, func(a, b frozenChunk) int { return cmp.Compare(int32(a.tsn-b.tsn), 0) })
 	if more != nil && more.isFar {
@@ -206,7 +217,9 @@ func (r *Receiver) takeThawed(f *frozenChunk) error {
 		return g.AddInterleaved(d, nil)
 	}
 	cum := g.byLastTSN.baseTSN
-	_ = g.Check(f.tsn) // where messages are given up there is no error
+	if cum.Less(f.tsn) { // with I-DATA it goes on while chunks are frozen
+		_ = g.Check(f.tsn) // where messages are given up there is no error
+	}
 	if k, err := wire.AsIForwardTSN(f.chunk); err == nil {
 		g.skipAllMIDs(k)
 		return nil

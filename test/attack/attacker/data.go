@@ -10,9 +10,16 @@ var (
 		(*Peer).wideStream}
 )
 
-// appendData appends a DATA chunk.
+// appendData appends a DATA chunk, or I-DATA where that was agreed on.
 func (p *Peer) appendData(b []byte, f wire.DataFields, payload []byte) []byte {
 	f.PayloadLen = len(payload)
+	if p.k.interleaves {
+		if p.k.fsn++; f.Flags&wire.FlagB != 0 {
+			p.k.fsn = 0
+		}
+		return append(wire.AppendIDataHeader(b, wire.IDataFields{Flags: f.Flags, TSN: f.TSN, Stream: f.Stream,
+			MID: wire.MID(f.SSN), PPID: f.PPID, FSN: p.k.fsn, PayloadLen: len(payload)}), payload...)
+	}
 	return append(wire.AppendDataHeader(b, f), payload...)
 }
 

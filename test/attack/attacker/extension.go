@@ -7,7 +7,7 @@ import (
 	"github.com/rddp-go/rddp/test/attack/forge"
 )
 
-// Chunks of extensions: rddp offers none of them; others do.
+// Chunks of extensions. An association with DDP has none of those that are asked for here.
 var (
 	extensionMoves = []move{(*Peer).forwardTSN, (*Peer).appendReconfig, (*Peer).appendASCONF, (*Peer).asconfAck,
 		(*Peer).appendPad,
@@ -54,8 +54,66 @@ func (p *Peer) iData(b []byte) []byte {
 	return forge.AppendChunk(b, wire.ChunkIData, byte(p.Below(16)), p.cutValue(append(v, p.drawPayload()...)))
 }
 
+// countedReconfig is a RE-CONFIG whose numbers are mostly right.
+func (p *Peer) countedReconfig(b []byte) (out []byte) {
+	at := len(b)
+	b = forge.AppendChunk(b, wire.ChunkReconfig, p.drawFlags(), nil)
+	n, seq := 1, p.k.request
+	if p.One(4) {
+		n = 2
+	}
+	for range n {
+		kind := wire.ParamOutgoingReset + wire.ParamType(p.Below(6))
+		of := seq
+		switch {
+		case kind == wire.ParamReconfigResponse:
+			of = p.k.asked
+		case p.One(4): // the last one again
+			of--
+		default:
+			seq++
+		}
+		if p.One(12) {
+			of = p.Uint32()
+		}
+		v := binary.BigEndian.AppendUint32(nil, of)
+		switch kind {
+		case wire.ParamOutgoingReset:
+			v = binary.BigEndian.AppendUint32(v, p.k.asked)
+			v = binary.BigEndian.AppendUint32(v, uint32(p.k.next)+uint32(p.Below(6))-1)
+			v = p.appendStreams(v)
+		case wire.ParamIncomingReset:
+			v = p.appendStreams(v)
+		case wire.ParamReconfigResponse:
+			v = binary.BigEndian.AppendUint32(v, uint32(p.Below(8)))
+			if p.One(2) {
+				v = binary.BigEndian.AppendUint32(v, uint32(p.k.next)+uint32(p.Below(2))<<31)
+				v = binary.BigEndian.AppendUint32(v, uint32(p.k.sent)+1+uint32(p.Below(2))<<31)
+			}
+		case wire.ParamAddOutStreams, wire.ParamAddInStreams:
+			v = append(v, byte(p.Below(2)*p.Below(256)), byte(p.Below(4)), 0, 0)
+		}
+		if p.One(8) {
+			v = p.cutValue(v)
+		}
+		b = wire.AppendParam(b, kind, v)
+	}
+	return forge.SetLength(b, at)
+}
+
+// appendStreams appends a few streams, or none, which are all.
+func (p *Peer) appendStreams(v []byte) []byte {
+	for range p.Below(5) {
+		v = binary.BigEndian.AppendUint16(v, uint16(p.Below(5)))
+	}
+	return v
+}
+
 // appendReconfig is a RE-CONFIG with parameters that follow its rules at times.
 func (p *Peer) appendReconfig(b []byte) (out []byte) {
+	if p.cfg.Extensions && !p.One(4) {
+		return p.countedReconfig(b)
+	}
 	at := len(b)
 	b = forge.AppendChunk(b, wire.ChunkReconfig, p.drawFlags(), nil)
 	for range 1 + p.Below(3) {

@@ -1,6 +1,7 @@
 package attacker
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -26,6 +27,11 @@ type victimState struct {
 	ssn               [4]wire.SSN
 	fragments         int // of a message that was begun and not ended
 	ddp               ddpState
+
+	interleaves bool     // I-DATA is agreed on
+	fsn         wire.FSN // of the message that was begun
+	request     uint32   // the number of the peer's own next RE-CONFIG request
+	asked       uint32   // that of the victim's last one
 }
 
 // beginLife begins a new life under another tag.
@@ -73,6 +79,14 @@ func (k *victimState) learnFrom(c wire.Chunk) {
 		if d, err := wire.AsData(c); err == nil {
 			k.takeData(d)
 		}
+	case wire.ChunkIData:
+		if d, err := wire.AsIData(c); err == nil {
+			k.takeTSN(d.TSN())
+		}
+	case wire.ChunkReconfig:
+		if r, err := wire.AsReconfig(c); err == nil {
+			k.takeRequests(r)
+		}
 	case wire.ChunkSack:
 		if s, err := wire.AsSack(c); err == nil {
 			k.acked = s.CumTSN()
@@ -104,11 +118,39 @@ func (k *victimState) takeInit(i wire.Init) {
 }
 
 func (k *victimState) takeData(d wire.Data) {
-	if d.TSN() == k.sent+1 {
+	k.takeTSN(d.TSN())
+	k.ddp.learnSTags(d)
+}
+
+func (k *victimState) takeTSN(t wire.TSN) {
+	if t == k.sent+1 {
 		k.sent++
 	}
-	if k.highest.Less(d.TSN()) {
-		k.highest = d.TSN()
+	if k.highest.Less(t) {
+		k.highest = t
 	}
-	k.ddp.learnSTags(d)
+}
+
+// takeRequests learns the numbers of requests. After a reset of TSNs both sides go on elsewhere.
+func (k *victimState) takeRequests(r wire.Reconfig) {
+	ps := r.Params()
+	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+		if len(p) < 8 {
+			continue
+		}
+		seq := binary.BigEndian.Uint32(p[4:])
+		if p.Type() != wire.ParamReconfigResponse {
+			k.asked = seq
+			continue
+		}
+		if int32(seq-k.request) >= 0 {
+			k.request = seq + 1
+		}
+		if a, err := wire.AsReconfigResponse(p); err == nil && a.Result() == wire.ReconfigPerformed {
+			if next, expected, ok := a.NextTSNs(); ok {
+				k.sent, k.highest, k.next, k.acked = next-1, next-1, expected, expected-1
+				k.ssn = [4]wire.SSN{}
+			}
+		}
+	}
 }

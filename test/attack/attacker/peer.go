@@ -10,6 +10,9 @@ type Config struct {
 	MTU                   int    // octets of the longest packet; default 1400
 	// RDMA has the peer set up and break DDP sessions (RFC 5043); else DATA carries anything.
 	RDMA bool
+	// The victim offers extensions, Interleaving is I-DATA. The attacker counts what their chunks
+	// count.
+	Extensions, Interleaving bool
 	// Careful leaves out what a victim may answer by ending the association, as far as that is
 	// known, so that what comes behind is reached. Without it the attacker is careful for part of
 	// the time.
@@ -76,7 +79,9 @@ func (p *Peer) Packet() []byte {
 	if b == nil {
 		return nil
 	}
-	wire.PutPacketChecksum([][]byte{b})
+	if wire.PutPacketChecksum([][]byte{b}); p.cfg.Extensions && p.k.up && p.One(3) {
+		wire.PutChecksum(b, 0)
+	}
 	if p.One(200) {
 		b[8+p.Below(4)] ^= 1 << p.Below(8)
 	}

@@ -64,7 +64,13 @@ func (p *Peer) initChunk(b []byte, t wire.ChunkType) []byte {
 	if p.cfg.RDMA && !p.One(10) {
 		b = wire.AppendAdaptationIndication(b, 1)
 	}
-	if !p.One(3) { // what the extensions need to be on, where the victim has them
+	if p.cfg.Extensions && !p.One(3) {
+		b = wire.AppendZeroChecksumAcceptable(b, wire.ErrorDetectionMethod(1+p.Below(8)/7))
+	}
+	isListed := !p.One(3)
+	p.k.interleaves = isListed && p.cfg.Interleaving
+	p.k.request = uint32(f.TSN)
+	if isListed { // what the extensions need to be on, where the victim has them
 		b = wire.AppendForwardTSNSupported(b)
 		b = wire.AppendSupportedExtensions(b, wire.ChunkForwardTSN, wire.ChunkReconfig, wire.ChunkAsconf,
 			wire.ChunkAsconfAck,

@@ -17,7 +17,6 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/test/attack"
-	"github.com/rddp-go/rddp/test/attack/attacker"
 	"github.com/rddp-go/rddp/test/random"
 )
 
@@ -121,7 +120,7 @@ func (p *prover) runWorlds() {
 
 // runAttack plays one siege: a host under attack by a peer that breaks the protocol.
 func (p *prover) runAttack(seed uint64) {
-	s := attack.New(attacker.Seeded(seed))
+	s := attack.ForSeed(seed)
 	err := s.Run(siegePackets)
 	p.mu.Lock()
 	defer p.mu.Unlock()
