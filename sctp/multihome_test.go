@@ -189,7 +189,7 @@ func expectEvent(t *testing.T, c *Conn, k EventKind) Event {
 }
 
 func TestEventsOfALife(t *testing.T) {
-	// req 9260-11.2-1, 9260-11.2-2, 5061-4.2.6-1
+	// req 9260-11.2-1, 9260-11.2-2, 5061-4.2.6-1, 5061-4.2.6-3
 	eachFamily(t, eventsOfALife)
 }
 

@@ -26,7 +26,7 @@ var (
 	ErrLastLocalAddr = assoc.ErrLastLocalAddr
 	// ErrNoLocalAddr: the association has no such own address.
 	ErrNoLocalAddr = assoc.ErrNoLocalAddr
-	// ErrWildcardOnly: over UDP only 0.0.0.0 or :: names an own address.
+	// ErrWildcardOnly: over UDP and netconn only 0.0.0.0 or :: names an own address.
 	ErrWildcardOnly = assoc.ErrWildcardOnly
 )
 

@@ -38,6 +38,11 @@ const carriedDelay = 20 * time.Millisecond
 
 // newCarried joins two Transports. Call it in a bubble of synctest.
 func newCarried(t *testing.T, cfgs ...*netconn.Config) *carried {
+	return newCarriedWith(t, nil, cfgs...)
+}
+
+// newCarriedWith is newCarried of Transports with options.
+func newCarriedWith(t *testing.T, opt *TransportConfig, cfgs ...*netconn.Config) *carried {
 	c := &carried{t: t}
 	c.conns[0], c.conns[1] = connpipe.New()
 	for i, conn := range c.conns {
@@ -46,7 +51,7 @@ func newCarried(t *testing.T, cfgs ...*netconn.Config) *carried {
 		if len(cfgs) > 0 {
 			cfg = cfgs[i%len(cfgs)]
 		}
-		c.ends[i] = must.Get(NewTransport(must.Get(netconn.New(conn, cfg))(t), nil))(t)
+		c.ends[i] = must.Get(NewTransport(must.Get(netconn.New(conn, cfg))(t), opt))(t)
 		t.Cleanup(func() { c.ends[i].Close() })
 	}
 	return c

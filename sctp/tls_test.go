@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/test/certs"
@@ -230,4 +233,63 @@ func TestHandshakeGivenUp(t *testing.T) {
 	l.Close()
 	p.a.Close()
 	p.b.Close()
+}
+
+// equalTies gives both sides the same tie breakers at first. Nothing else asks for four octets.
+type equalTies struct{ left atomic.Int32 }
+
+func (r *equalTies) Read(b []byte) (int, error) {
+	if len(b) == 4 && r.left.Add(-1) >= 0 {
+		return copy(b, "same"), nil
+	}
+	return rand.Read(b)
+}
+
+// Both sides dial, and draw the same tie breakers. Another try draws others; a peer whose are
+// always the same is refused in the end.
+func TestEqualTieBreakers(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		same  int32 // of both sides
+		inits int   // of each
+	}{{"once", 2, 2}, {"twice", 4, 3}, {"always", 1000, 4}} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				// req dtlschunk-5.1-12
+				ties := new(equalTies)
+				ties.left.Store(row.same)
+				c := newCarriedWith(t, &TransportConfig{Rand: ties})
+				var inits [2]int
+				for end := range inits {
+					c.losePackets(end, func(p []byte) bool {
+						if firstType(p) == wire.ChunkInit {
+							inits[end]++
+						}
+						return false
+					})
+				}
+				cfg := *peerToPeer
+				cfg.TLS = certs.New(t).Dialer(t, "client.test")
+				cfg.TLS.InsecureSkipVerify, cfg.TLS.VerifyConnection = true, func(tls.ConnectionState) error { return nil }
+				var all sync.WaitGroup
+				var conns [2]*Conn
+				var errs [2]error
+				for i := range conns {
+					all.Go(func() { conns[i], errs[i] = c.openEnd(i, &cfg) })
+				}
+				all.Wait()
+				synctest.Wait()
+				check.Equal(t, "INITs", inits, [2]int{row.inits, row.inits})
+				for i, err := range errs {
+					if row.name == "always" {
+						check.That(t, errors.Is(err, syscall.ECONNREFUSED) && strings.Contains(err.Error(), "Tie Breaker"), "%v", err)
+						continue
+					}
+					must.OK(t, err)
+					must.Do(conns[i].WriteMsg([]byte("hello"), SendInfo{}))(t)
+					check.OK(t, readFull(conns[1-i], 5))
+				}
+			})
+		})
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/internal/tlskeys"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // minPacketOctets is the smallest SCTP packet that a link must carry. It holds a session control
@@ -374,8 +375,27 @@ var defaultConfig = new(Config)
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
 // ctx ends first, the attempt is aborted. Config.RemoteAddrs may name more addresses of the peer.
 // Every error is a *DialError.
-func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
-	cfg = cmp.Or(cfg, defaultConfig)
+func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (c *Conn, err error) {
+	for range maxEqualTies {
+		if c, err = t.dialOnce(ctx, remote, cmp.Or(cfg, defaultConfig)); !isEqualTie(err) {
+			break
+		}
+	}
+	return c, err
+}
+
+// maxEqualTies is how often both sides draw the same tie breaker before Dial says so.
+const maxEqualTies = 4
+
+// isEqualTie says whether a set-up has ended as both sides dial, and have drawn the same tie
+// breaker. Another one draws another (draft-ietf-tsvwg-sctp-dtls-chunk section 5.1).
+func isEqualTie(err error) bool {
+	var ended *assoc.AbortError
+	return errors.As(err, &ended) && len(ended.Causes) > 0 && ended.Causes[0].Code == wire.CauseTieBreaker
+}
+
+// dialOnce is one attempt of Dial.
+func (t *Transport) dialOnce(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	if err := ctx.Err(); err != nil { // nothing is sent for a caller that has given up before
 		return nil, &DialError{remote, err}
 	}

@@ -16,11 +16,13 @@ import (
 func ptrTo32(v uint32) *uint32 { return &v }
 
 func TestAdaptationIndicationReachesBothSides(t *testing.T) {
-	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: ptrTo32(1), RequireAdaptation: true},
+	w, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: ptrTo32(1), RequireAdaptation: true},
 		&assoc.Config{Adaptation: ptrTo32(1), RequireAdaptation: true})
-	for _, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
+	for i, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
 		v, ok := x.PeerAdaptation()
 		check.That(t, v == 1 && ok, "peer's indication %d %v", v, ok)
+		e, told := w.Hosts[i].Event(assoc.EventAdaptation)
+		check.That(t, told && e.Adaptation == 1, "host %d hears %v %d", i, told, e.Adaptation)
 	}
 }
 
@@ -84,7 +86,7 @@ func TestAdaptationIsIgnoredOutsideTheHandshake(t *testing.T) {
 }
 
 func TestAdaptationCodePointIsOpaque(t *testing.T) {
-	// req 5061-4.2.6-2, 5043-7.1-1
+	// req 5061-4.2.6-2, 5061-4.2.6-6, 5043-7.1-1
 	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
 		_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: ptrTo32(v)}, &assoc.Config{Adaptation: ptrTo32(^v)})
 		got, ok := b.PeerAdaptation()

@@ -421,23 +421,73 @@ func TestAbortToALeavingAddress(t *testing.T) {
 	}
 }
 
-// Over UDP own addresses are not named.
-func TestAddressesOverUDP(t *testing.T) {
-	// req 6951-3.2-2, 6951-5.7-2
+// Over UDP, and over a link to one peer, no ASCONF names an address.
+func TestWildcardsAlone(t *testing.T) {
+	// req 6951-3.2-2, 6951-5.7-1, 6951-5.7-2
 	// req 8261-6.3-1
 	udp := [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:9899"), netip.MustParseAddrPort("10.0.0.2:9899")}
-	r := sctptest.NewMTUPair(t, udp, 1500, simnet.Params{})
-	attachTLS(r.Hosts[0])
-	attachTLS(r.Hosts[1])
-	r.Join(protected, protected)
-	r.Run(time.Second)
-	a, b := r.Hosts[0].Assocs[0], r.Hosts[1].Assocs[0]
-	must.That(t, a.IsProtected() && b.IsProtected(), "no keys")
-	check.Error(t, "an address", a.AddLocalAddr(r.Now, netip.MustParseAddr("10.0.0.9")), assoc.ErrWildcardOnly)
-	check.Error(t, "an address", a.RemoveLocalAddr(r.Now, udp[0].Addr()), assoc.ErrWildcardOnly)
-	must.OK(t, a.AddLocalAddr(r.Now, netip.IPv4Unspecified()))
-	must.OK(t, a.RemoveLocalAddr(r.Now, netip.IPv4Unspecified()))
-	r.Run(time.Second)
-	check.Slice(t, "events", changesOf(r.Hosts[0]), []string{"local address added 0.0.0.0 <nil>", "local address removed 0.0.0.0 <nil>"})
-	check.Slice(t, "addresses", peerAddrsOf(b), []string{"10.0.0.1+"})
+	for _, c := range []struct {
+		name     string
+		addrs    [2]netip.AddrPort
+		features rawio.Features
+	}{{"UDP", udp, 0}, {"a link to one peer", sctptest.IPv4, rawio.PointToPoint}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := sctptest.NewMTUPair(t, c.addrs, 1500, simnet.Params{})
+			var client *fakeTLS
+			for i := range r.Hosts {
+				h := r.Hosts[1-i]
+				h.Reboot(int64(i+1), c.features)
+				client = attachTLS(h)
+			}
+			r.Join(protected, protected)
+			r.Run(time.Second)
+			a, b := r.Hosts[0].Assocs[0], r.Hosts[1].Assocs[0]
+			must.That(t, a.IsProtected() && b.IsProtected(), "no keys")
+			check.Error(t, "an address", a.AddLocalAddr(r.Now, netip.MustParseAddr("10.0.0.9")), assoc.ErrWildcardOnly)
+			check.Error(t, "an address", a.RemoveLocalAddr(r.Now, c.addrs[0].Addr()), assoc.ErrWildcardOnly)
+			must.OK(t, a.AddLocalAddr(r.Now, netip.IPv4Unspecified()))
+			must.OK(t, a.RemoveLocalAddr(r.Now, netip.IPv4Unspecified()))
+			r.Run(time.Second)
+			check.Slice(t, "events", changesOf(r.Hosts[0]), []string{"local address added 0.0.0.0 <nil>",
+				"local address removed 0.0.0.0 <nil>"})
+			check.Slice(t, "addresses", peerAddrsOf(b), []string{c.addrs[0].Addr().String() + "+"})
+			n := 0
+			for _, pkt := range openedBy(t, r.World, client) {
+				ch := sctptest.ChunkOf(pkt, wire.ChunkAsconf)
+				if ch == nil {
+					continue
+				}
+				n++
+				own := c.addrs[0].Addr().As4()
+				check.That(t, !bytes.Contains(ch, own[:]), "an ASCONF names %v: % x", c.addrs[0], ch)
+			}
+			check.Equal(t, "ASCONFs", n, 2)
+		})
+	}
+}
+
+// In SHUTDOWN-ACK-SENT no address changes, and no ASCONF is answered.
+func TestNoAddressChangesAtTheEnd(t *testing.T) {
+	// req 5061-5.1-5
+	w, a, b := addrWorld(t)
+	var asconf wire.Packet
+	w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && asconf == nil {
+			asconf = bytes.Clone(pkt)
+			return 0, 0
+		}
+		return 1 - from, 0 // nor does what the other says arrive
+	}
+	must.OK(t, a.AddLocalAddr(w.Now, w.Addrs[0][1]))
+	w.Flush()
+	must.That(t, asconf != nil, "nothing was sent")
+	must.OK(t, a.Shutdown(w.Now))
+	w.Run(100 * time.Millisecond)
+	must.Equal(t, "state", b.State(), assoc.ShutdownAckSent)
+	before, n := b.Stats(), len(w.Sent)
+	w.Hosts[1].Receive(w.Now, &rawio.Packet{Data: asconf, Local: w.Hosts[1].Addr, Remote: w.Hosts[0].Addr})
+	w.Flush()
+	check.Equal(t, "answers", len(w.Sent), n)
+	check.Equal(t, "chunks that are not expected", b.Stats().Unexpected-before.Unexpected, 1)
+	check.Equal(t, "addresses", b.NumPaths(), 1)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/internal/keymgmt"
 	"github.com/rddp-go/rddp/sctp/internal/seal"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -334,6 +335,43 @@ func TestMTUOfSealedPackets(t *testing.T) {
 			check.That(t, longest <= c.want || c.path > 0, "the longest packet has %d octets", longest)
 		})
 	}
+}
+
+// openedBy returns the packets for which the client's sealed ones stand, of the first epoch. None
+// has padding of DTLS.
+func openedBy(t *testing.T, w *sctptest.World, client *fakeTLS) (list []wire.Packet) {
+	t.Helper()
+	o := must.Get(seal.NewOpener(0, &client.used[keymgmt.ByClient], seal.FirstEpoch, seal.MaxReplayWindow))(t)
+	for _, s := range w.Sent {
+		if s.From != 0 || !isSealed(s.Pkt) {
+			continue
+		}
+		d := must.Get(wire.AsDTLS(sctptest.ChunkOf(s.Pkt, wire.ChunkDTLS)))(t)
+		content := must.Get(o.Open(0, bytes.Clone(d.Record()), nil))(t)
+		check.Equal(t, "octets of a record beside its chunks", len(d.Record())-len(content), 3+1+16)
+		list = append(list, append(bytes.Clone(s.Pkt[:wire.CommonHeaderLen]), content...))
+	}
+	return list
+}
+
+// Probes are padded by a PAD chunk within the record, and no record is padded by DTLS.
+func TestSealedProbesHavePADChunks(t *testing.T) {
+	// req dtlschunk-3.2-4
+	r := sctptest.NewMTUPair(t, sctptest.IPv4, 9000, simnet.Params{MTU: 4000})
+	client := attachTLS(r.Hosts[0])
+	attachTLS(r.Hosts[1])
+	a, b := r.Join(protected, protected)
+	must.That(t, r.RunUntil(r.Now.Add(10*time.Second), func() bool { return a.IsProtected() && b.IsProtected() }), "no keys")
+	r.Run(2 * time.Minute)
+	probes := 0
+	for _, pkt := range openedBy(t, r.World, client) {
+		if len(pkt) < 1000 {
+			continue
+		}
+		probes++
+		check.Slice(t, "chunks of a probe", sctptest.ChunkTypes(pkt), []wire.ChunkType{wire.ChunkHeartbeat, wire.ChunkPad})
+	}
+	check.That(t, probes > 0, "no probes")
 }
 
 // ICMP ends nothing under protection.

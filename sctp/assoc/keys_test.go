@@ -172,6 +172,7 @@ func isSealed(p wire.Packet) bool {
 
 func TestProtectedLife(t *testing.T) {
 	// req dtlschunk-5.2-11
+	// req dtlschunk-5.1-7, dtlschunk-5.1-8, dtlskeys-5.1-1: see the logs
 	// req dtlschunk-4.2-8
 	w, client, server := keyWorld(t)
 	a := w.Connect(protected)
@@ -405,4 +406,32 @@ func TestRestartWithoutKeys(t *testing.T) {
 		check.That(t, err == nil && bytes.Equal(k.Methods, []byte{192}), "%+v, %v", k, err)
 	}
 	check.That(t, b.Stats().Unprotected > 0, "COOKIE ECHOs are not counted")
+}
+
+// A host that takes no restarts says nothing to the R bit, and drops what has it.
+func TestRBitWithoutRestarts(t *testing.T) {
+	// req dtlschunk-5.4-15
+	w, a, b := protectedPair(t)
+	var sealed wire.Packet
+	w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && isSealed(pkt) {
+			sealed = bytes.Clone(pkt)
+		}
+		return 0, 0
+	}
+	w.Send(a, 0, []byte("x"))
+	w.Flush()
+	must.That(t, sealed != nil, "nothing was sent")
+	sealed[wire.CommonHeaderLen+1] |= wire.FlagR
+	before, n := b.Stats(), len(w.Sent)
+	for range 3 {
+		deliver(w, 1, resum(bytes.Clone(sealed)))
+		w.Flush()
+	}
+	check.Equal(t, "answers", len(w.Sent), n)
+	check.Equal(t, "records that did not open", b.Stats().NotOpened-before.NotOpened, 3)
+	check.That(t, b.State() == assoc.Established && b.Incarnation() == 1, "%v, life %d", b.State(), b.Incarnation())
+	w.Filter = nil
+	w.Run(5 * time.Second)
+	check.Equal(t, "received", string(bytes.Join(sctptest.Drain(b), nil)), "x")
 }

@@ -22,9 +22,9 @@ var (
 	ErrLastLocalAddr error = sysError{"sctp: the last own address cannot be removed", syscall.EBUSY}
 	// ErrNoLocalAddr: the association has no such own address. It matches syscall.EADDRNOTAVAIL.
 	ErrNoLocalAddr error = sysError{"sctp: not an own address of the association", syscall.EADDRNOTAVAIL}
-	// ErrWildcardOnly: over UDP an own address is named by 0.0.0.0 or :: alone, as its port is not
-	// known (RFC 6951 section 5.7). It matches syscall.EINVAL.
-	ErrWildcardOnly error = sysError{"sctp: over UDP only 0.0.0.0 or :: names an own address", syscall.EINVAL}
+	// ErrWildcardOnly: an own address is named by 0.0.0.0 or :: alone, over UDP (RFC 6951 section
+	// 5.7) and over a link to one peer (RFC 8261 section 6.3). It matches syscall.EINVAL.
+	ErrWildcardOnly error = sysError{"sctp: over this link only 0.0.0.0 or :: names an own address", syscall.EINVAL}
 )
 
 // AddrRefusedError is the cause with which the peer has refused to change an address. It matches
@@ -106,7 +106,7 @@ func (a *Assoc) askAddrChange(now rawio.Time, op asconf.Op, addrs []netip.Addr) 
 func (a *Assoc) checkAddrChange(r asconf.Request) error {
 	switch {
 	case r.Addr.IsUnspecified():
-	case a.primaryPath().Remote.Port() != 0:
+	case a.hidesAddrs():
 		return ErrWildcardOnly
 	case !Unicast(r.Addr) || r.Addr.IsLinkLocalUnicast():
 		return ErrNoLocalAddr
@@ -118,6 +118,12 @@ func (a *Assoc) checkAddrChange(r asconf.Request) error {
 
 func hasUnspecified(list []asconf.Request) bool {
 	return slices.ContainsFunc(list, func(r asconf.Request) bool { return r.Addr.IsUnspecified() })
+}
+
+// hidesAddrs says whether no ASCONF names an address: a translator would not change it (RFC 6951
+// section 5.7), or it would mean nothing to the peer (RFC 8261 section 6.3).
+func (a *Assoc) hidesAddrs() bool {
+	return a.primaryPath().Remote.Port() != 0 || a.env.isPointToPoint()
 }
 
 // ownAddrs returns the own addresses that the peer knows, as far as they are known here.
@@ -163,7 +169,7 @@ func (a *Assoc) advanceAsconf(now rawio.Time) {
 func (a *Assoc) lookupAddr(list []asconf.Request) netip.Addr {
 	for _, own := range a.ownAddrs() {
 		isAsked := slices.ContainsFunc(list, func(r asconf.Request) bool { return r.Addr == own })
-		if !isAsked && !own.IsLinkLocalUnicast() {
+		if !isAsked && !own.IsLinkLocalUnicast() && !a.hidesAddrs() {
 			return own
 		}
 	}

@@ -179,7 +179,7 @@ func TestSealedRestart(t *testing.T) {
 		_, restarted := w.Hosts[1].Event(assoc.EventRestart)
 		check.That(t, restarted && upAt.Sub(began) < time.Second, "restart: %v, up at %v", restarted, upAt)
 		kinds := ""
-		for _, s := range w.Sent[n : n+6] {
+		for _, s := range w.Sent[n:min(n+6, len(w.Sent))] {
 			switch {
 			case hasRBit(s.Pkt):
 				kinds += fmt.Sprintf("%d:R ", s.From)

@@ -88,12 +88,14 @@ func TestAdaptationIndication(t *testing.T) {
 	wantOctets(t, b, "c0060008 00000001")
 	code := must.Get(onlyParam(t, b).AdaptationIndication())(t)
 	check.Equal(t, "code point", code, 1)
+	wantOctets(t, wire.AppendAdaptationIndication(nil, 0xfedcba98), "c0060008 fedcba98")
 
 	check.Fails(onlyParam(t, parseHex(t, "c0060009 00000001 02")).AdaptationIndication())(t, "error",
 		wire.ErrParamLength)
 }
 
 func TestSupportedExtensions(t *testing.T) {
+	// req 5061-4.2.7-1
 	b := wire.AppendSupportedExtensions(nil, wire.ChunkAsconf, wire.ChunkAsconfAck, wire.ChunkAuth,
 		wire.ChunkReconfig, wire.ChunkIData)
 	wantOctets(t, b, "80080009 c1800f82 40000000")

@@ -11,7 +11,7 @@ import (
 func TestKeyManagementHasItsOctetsAndFields(t *testing.T) {
 	// req dtlschunk-4.1-1, dtlschunk-4.1-2
 	// req dtlschunk-4.1-4
-	// req dtlschunk-4.1-6
+	// req dtlschunk-4.1-6, dtlschunk-4.1-7
 	// req dtlschunk-4.1-9
 	for _, c := range []struct {
 		name string

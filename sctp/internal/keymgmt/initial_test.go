@@ -54,6 +54,7 @@ func TestClientEstablishesKeys(t *testing.T) {
 // Protection Established first, is sealed.
 func TestServerEstablishesKeys(t *testing.T) {
 	// req dtlskeys-6.1-3, dtlskeys-6.1-4
+	// req dtlschunk-3.1-1
 	// req dtlskeys-4.1.1-1
 	// req dtlskeys-6.1-7
 	// req dtlskeys-5.3-2
@@ -237,6 +238,7 @@ func TestFailuresSayWhatHasFailed(t *testing.T) {
 // What comes in the clear and belongs to no handshake is somebody else's: the peer has sent nothing
 // beside its flights. It is not passed over, as its TSN is one that the peer uses later.
 func TestClearMessagesOfNoHandshake(t *testing.T) {
+	// req dtlskeys-4-4
 	for _, c := range []struct {
 		name    string
 		happens func(l *lab, id uint64)

@@ -11,7 +11,7 @@ import (
 
 // The side that rekeys is the TLS client of that session, whatever role was negotiated.
 func TestEitherSideRekeys(t *testing.T) {
-	// req dtlskeys-6.2.2-1
+	// req dtlskeys-6.2.2-1, dtlskeys-6.2.2-2
 	// req dtlskeys-6.2.2-3
 	// req dtlskeys-6.2.2-4
 	// req dtlskeys-6.2.2-5

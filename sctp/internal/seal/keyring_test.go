@@ -64,6 +64,7 @@ func opens(t testing.TB, k *Keyring, b []byte) uint64 {
 func TestEpochsFollowOneAnother(t *testing.T) {
 	// req dtlschunk-3.1-7
 	// req dtlschunk-3.1-8
+	// req dtlskeys-6.2.5-1
 	m := testMaterial(AES128GCM, 1)
 	k := NewKeyring(Limits{}, 0)
 	check.Error(t, "a key to send with first", k.InstallSend(now, 3, m), ErrEpoch)
@@ -228,6 +229,7 @@ func TestRestart(t *testing.T) {
 	// req dtlschunk-5.4-10
 	// req dtlschunk-5.4-12
 	// req dtlschunk-5.2-6
+	// req dtlschunk-3.1-3
 	for _, stored := range []uint64{5, 6} { // the last one was stored, or not yet
 		for _, suite := range Suites() {
 			r := restartRing(t, suite, 6)

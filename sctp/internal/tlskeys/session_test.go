@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 
 // Both sides have keys and know each other, whoever has the client's role.
 func TestHandshake(t *testing.T) {
-	// req dtlskeys-3.3-1
+	// req dtlskeys-3.3-1, dtlskeys-3.3-2
 	// req dtlskeys-3.1-1
 	// req dtlskeys-4-3
 	// req dtlskeys-6.1-7
@@ -116,6 +117,37 @@ func TestRekeys(t *testing.T) {
 	for _, h := range w.hosts {
 		check.Equal(t, "counts", h.m.Stats().Failed, 0)
 	}
+}
+
+// noSessions is a cache of sessions that counts how often it is asked.
+type noSessions struct{ asked atomic.Int64 }
+
+func (c *noSessions) Get(string) (*tls.ClientSessionState, bool) {
+	c.asked.Add(1)
+	return nil, false
+}
+
+func (c *noSessions) Put(string, *tls.ClientSessionState) { c.asked.Add(1) }
+
+// Each handshake is by certificates, also where the program would resume sessions.
+func TestNoTickets(t *testing.T) {
+	// req dtlskeys-8.2-1
+	a := certs.New(t)
+	client, server := a.Dialer(t, "client.test"), a.Listener(t)
+	var cache noSessions
+	client.ClientSessionCache, server.ClientSessionCache = &cache, &cache
+	w := newWorld(t, client, server)
+	w.run()
+	for i := range w.hosts {
+		w.hosts[i].state = tls.ConnectionState{}
+		w.hosts[1-i].state = tls.ConnectionState{}
+		w.hosts[i].m.Rekey()
+		w.wait(130 * time.Second)
+		for _, h := range w.hosts {
+			check.That(t, h.state.HandshakeComplete && !h.state.DidResume && len(h.state.PeerCertificates) == 1, "%+v", h.state)
+		}
+	}
+	check.Equal(t, "questions for tickets", cache.asked.Load(), 0)
 }
 
 // expectFailure runs the world until both sides have given up.
