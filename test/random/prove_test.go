@@ -192,6 +192,12 @@ func TestLiteralIsGo(t *testing.T) {
 func TestSchedulesOfThePast(t *testing.T) {
 	race.Costly(t)
 	for name, s := range map[string]Schedule{
+		"what is due in a stream takes no room from a message that is delivered in pieces": {Seed: 0x43b66f1,
+			Length: 180000000000, Hosts: []Host{{Nets: 2}, {Nets: 2}},
+			Assocs: []Assoc{{A: 1, Config: 0x65a28101, Extras: 173}, {A: 1, Config: 0x5da95ee9, Extras: 91}},
+			Acts: []Act{{At: 73132038709, Kind: Hurl}, {At: 74349047245, Kind: Say, B: 1, For: 613879, N: 1},
+				{At: 75011545193, Kind: Say, B: 1, For: 535912, N: 1497},
+				{At: 94473152493, Kind: Isolate, A: 1, For: 8877367132}}},
 		"an old SACK from a longer road takes back what the peer's program has": {Seed: 0x18e78a3, Length: 585937500,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1}, {Nets: 3}, {Nets: 1}, {Nets: 1}, {Nets: 2}, {Nets: 1}, {Nets: 1},
 				{Nets: 1}},

@@ -2,6 +2,7 @@ package rx
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
 	"strings"
 	"testing"
@@ -291,6 +292,36 @@ func TestIForwardTSNAcrossTheWrapOfMIDs(t *testing.T) {
 	check.Equal(t, "received", drainText(r), "b|")
 	check.Equal(t, "dropped", r.TakeAbandoned(), 2)
 	wantEmpty(t, "the end", r)
+}
+
+// Messages of a stream that only have to be read come before the pieces of an unordered one. They
+// would wait for its end, and take the room of what it lacks.
+func TestPiecesComeBehindWhatIsDue(t *testing.T) {
+	for _, point := range []int{0, 350} {
+		r := interleavedWith(Config{PartialPoint: point})
+		text := func(s string) string { return strings.Repeat(s, 200) }
+		must.OK(t, feedParts(r, part(2, 1, 1, 0, be, text("b")), part(3, 1, 2, 0, be, text("c"))))
+		must.OK(t, feedParts(r, part(1, 1, 0, 0, be, "a")))
+		unordered := func(tsn int, fsn uint32, flags uint8) wire.IData {
+			return part(tsn, 1, 0, fsn, flags|uFlag, text(fmt.Sprint(fsn)))
+		}
+		must.OK(t, feedParts(r, unordered(4, 0, bFlag), unordered(5, 1, 0)))
+		must.OK(t, feedParts(r, unordered(6, 2, 0)))
+		read := ""
+		for fsn := uint32(3); fsn < 9; fsn++ {
+			m := mustDrain(t, r)
+			read += m
+			check.That(t, r.Window() > 0, "there is no room for fragment %d when %q was read", fsn, m)
+			must.OK(t, feedParts(r, unordered(4+int(fsn), fsn, map[bool]uint8{true: eFlag}[fsn == 8])))
+		}
+		read += mustDrain(t, r)
+		want := "a" + text("b") + text("c")
+		for fsn := range 9 {
+			want += text(fmt.Sprint(fsn))
+		}
+		check.Equal(t, "messages", strings.NewReplacer("|", "", "+", "").Replace(read), want)
+		wantEmpty(t, "in the end", r)
+	}
 }
 
 func TestPartialDeliveryOfSeveralStreams(t *testing.T) {

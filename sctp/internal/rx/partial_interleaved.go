@@ -9,7 +9,8 @@ import "github.com/rddp-go/rddp/sctp/wire"
 //
 // A message begins so only when no TSN before it is missing. Else one of its stream that was sent
 // before may not be whole, and could not be delivered until this one ends. It would take the room
-// that the rest of this one needs.
+// that the rest of this one needs. For the same reason messages that are due in its stream become
+// ready first.
 
 // maxBlocked is how many streams without a result are looked at for one packet. The others have
 // their turn with the next.
@@ -44,10 +45,10 @@ func (r *Reassembly) noteTurn(id wire.StreamID) {
 // deliverPartialInterleaved is deliverPartial for I-DATA.
 func (r *Reassembly) deliverPartialInterleaved(room, point int) {
 	x := r.ext.interleaving
-	for _, id := range x.touched {
+	for i := 0; i < len(x.touched); i++ { // there may be more on the way
 		*r.workSteps++
 		if point > 0 {
-			r.deliverPiecesOf(id, point)
+			r.deliverPiecesOf(x.touched[i], point)
 		}
 	}
 	if x.touched = x.touched[:0]; r.dataLimit-x.waitOctets >= room {
@@ -94,6 +95,9 @@ func (r *Reassembly) deliverPiecesOf(id wire.StreamID, point int) (blocked bool)
 func (r *Reassembly) deliverPieces(o *openStream, m *Message, point int) bool {
 	if m.headPiece == nil || m.Size <= point {
 		return false
+	}
+	for s := r.stateOfStream(m.Stream); o.partial == nil && s.isDue; {
+		r.deliverDue()
 	}
 	p := r.store.newMessage()
 	p.copyHeader(m)
