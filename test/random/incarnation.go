@@ -49,8 +49,12 @@ type receivedLog struct {
 	lossy bool // something may have got lost between the stack and its user
 }
 
-// A PPID is the life's number and the message's.
-const numberBits = 20
+// A PPID is the life's number and the message's. On the wire it has one bit more: no small one, which
+// may be the association's own.
+const (
+	numberBits = 20
+	wireBit    = 1 << 31
+)
 
 func (l *incarnation) ppidOf(n int) uint32 { return l.id<<numberBits | uint32(n) }
 
@@ -130,7 +134,7 @@ func (h *receivedLog) checkPiece(by *assocSide, m *assoc.Received, scratch []byt
 	e := by.e
 	r, name := e.t.r, e.h.node.Name
 	l, n := h.from, int(m.PPID&(1<<numberBits-1))
-	id := m.PPID >> numberBits
+	id := m.PPID &^ wireBit >> numberBits
 	if m.Cut {
 		off, hasBegun := h.parts[n]
 		switch {

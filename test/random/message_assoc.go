@@ -415,7 +415,7 @@ func (l *assocSide) sendNext(b *messageBurst) bool {
 	d := drawer{Rand: simnet.NewRand(mixSeed(uint64(l.out.ppidOf(n))))}
 	body := l.out.makeMessage(m, m.size <= 4096 && d.n(4) == 0)
 	cut := d.n(m.size + 1)
-	msg := assoc.Message{Stream: m.stream, PPID: l.out.ppidOf(n), Unordered: m.unordered, SackNow: d.n(8) == 0,
+	msg := assoc.Message{Stream: m.stream, PPID: l.out.ppidOf(n) | wireBit, Unordered: m.unordered, SackNow: d.n(8) == 0,
 		Body: [2][]byte{body[:cut], body[cut:]}, Token: uint64(l.out.ppidOf(n)), NoBundle: d.n(16) == 0}
 	if m.mortal {
 		msg.Expires = now.Add(time.Duration(d.n(20_000)) * time.Millisecond)
