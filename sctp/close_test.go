@@ -59,8 +59,9 @@ func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 func TestDialSucceedsForAnAssociationThatEndsAtOnce(t *testing.T) {
 	p := newPair(t)
 	l := must.Get(p.b.Listen(0, &Config{Backlog: 300}))(t) // room for all, however late they are accepted
-	ctx := deadlineCtx(t)
+	ctx, served := deadlineCtx(t), make(chan struct{})
 	go func() {
+		defer close(served)
 		for c, err := l.Accept(ctx); err == nil; c, err = l.Accept(ctx) {
 			c.Abort("at once")
 		}
@@ -69,6 +70,7 @@ func TestDialSucceedsForAnAssociationThatEndsAtOnce(t *testing.T) {
 		must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
 	}
 	must.OK(t, l.Close())
+	<-served // an Abort may handle a packet that has come meanwhile
 }
 
 // A server can listen again on its port while associations that it has accepted before live on, as
