@@ -213,6 +213,15 @@ type Config struct {
 	// cc.NewBBR. Default cc.NewCubic; cc.RFC9260 under RFC9260.
 	NewController cc.Factory
 
+	// FollowInterfaces has the own addresses follow those of this host's interfaces, by AddLocalAddr
+	// and RemoveLocalAddr (RFC 5061). An association goes on when its host changes networks. Once an
+	// interface changes, every address that packets can leave from and that means something to the
+	// peer is added, at most 8 in all. One that is gone is removed when the peer has sent to another.
+	// Over UDP the association moves when its address is gone, and has one. It needs TLS, and a link
+	// that hears of changes: raw IP or UDP on Linux. Ports are then bound at all addresses. Default
+	// false.
+	FollowInterfaces bool
+
 	// TLS encrypts and authenticates all packets: each is sealed in a DTLS chunk
 	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused. Both
 	// sides show a certificate, whichever dials. A peer is verified as the server ServerName, by

@@ -191,9 +191,9 @@ func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
 		l := t.listenerOf(a.LocalPort(), a.LocalAddr().Addr())
 		c := newConn(t, a, l.cfg)
 		c.origin.listener, c.origin.hasAcceptSlot = l, l.queuesForAccept()
-		c.origin.peerAddr, c.origin.boundAddrs = t.setup.slotAddr, &l.cfg.LocalAddrs
+		c.origin.peerAddr, c.origin.boundAddrs = t.setup.slotAddr, l.cfg.boundAt()
 		t.addConn(c, a.PeerAddr().Addr())
-		t.addPortUser(a.LocalPort(), l.cfg.LocalAddrs)
+		t.addPortUser(a.LocalPort(), l.cfg.bindAddrs())
 	}
 	a, _ := t.ep.MakeAssoc(now, &s)
 	t.setup.adopt = nil

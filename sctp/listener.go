@@ -127,8 +127,8 @@ func (l *Listener) offerConn(c *Conn) {
 func (l *Listener) withSiblings() []*Listener { return append([]*Listener{l}, l.siblings...) }
 
 // Reconfigure changes the options of associations that are set up from now on, also those that the
-// peer hears of. change gets the options that hold now, and is called at once. LocalAddrs, TLS,
-// Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
+// peer hears of. change gets the options that hold now, and is called at once. LocalAddrs,
+// FollowInterfaces, TLS, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
 func (l *Listener) Reconfigure(change func(*Config)) error {
 	for _, m := range l.withSiblings() {
 		if err := m.reconfigureOne(change); err != nil {
@@ -144,6 +144,7 @@ func (l *Listener) reconfigureOne(change func(*Config)) error {
 	cfg := *cmp.Or(l.newConfig, l.cfg)
 	change(&cfg)
 	cfg.LocalAddrs, cfg.RestartStore = l.cfg.LocalAddrs, l.cfg.RestartStore
+	cfg.FollowInterfaces = l.cfg.FollowInterfaces
 	cfg.TLS, cfg.identity = l.cfg.TLS, l.cfg.identity
 	if err := l.t.ep.Relisten(l.port, cfg.assocConfig()); err != nil {
 		return err

@@ -72,11 +72,48 @@ func (t *Transport) checkLocalAddrs(addrs []netip.Addr) error {
 
 // updateUsableAddrs takes what own addresses packets can leave from.
 func (t *Transport) updateUsableAddrs(usable []netip.Addr) {
+	var follow []netip.Addr
+	l, ok := t.link.(rawio.Addresser)
+	if ok {
+		own := l.LocalAddrs() // fewer where the link is bound to one, or to a family
+		follow = slices.DeleteFunc(slices.Clone(usable), func(a netip.Addr) bool {
+			return !slices.ContainsFunc(own, func(o netip.AddrPort) bool { return o.Addr().Unmap() == a })
+		})
+	}
 	for _, c := range t.liveConns() {
 		a, now := c.lock()
 		a.UsableFrom(now, usable)
+		if ok {
+			a.FollowAddrs(now, follow)
+		}
 		c.unlock()
 	}
+}
+
+// checkFollow says whether own addresses can follow the interfaces, if they are to.
+func (t *Transport) checkFollow(cfg *Config) error {
+	_, hears := t.link.(rawio.Watcher)
+	_, knows := t.link.(rawio.Addresser)
+	if cfg.FollowInterfaces && (!hears || !knows) {
+		return &ConfigError{Field: "FollowInterfaces", Range: "false over a link that does not hear of changes"}
+	}
+	return nil
+}
+
+// bindAddrs are the own addresses at which a port is bound, none for all.
+func (c *Config) bindAddrs() []netip.Addr {
+	if at := c.boundAt(); at != nil {
+		return *at
+	}
+	return nil
+}
+
+// boundAt is where bindAddrs lie, nil for all.
+func (c *Config) boundAt() *[]netip.Addr {
+	if c.FollowInterfaces {
+		return nil
+	}
+	return &c.LocalAddrs
 }
 
 // remoteAddrs are the addresses that Dial may use: first's, then those of the configuration.

@@ -35,7 +35,7 @@ const freePortTries = 64
 // sockets do (RFC 9260 section 1.3). The shared port is one that the caller names, or any if few
 // are free. Called with mu held.
 func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePort uint16) (port uint16, err error) {
-	at := cfg.LocalAddrs
+	at := cfg.bindAddrs()
 	if s := cfg.socket; s != nil && !t.closed && t.ports.users[s.listener.port] > 0 {
 		t.addPortUser(s.listener.port, at)
 		return s.listener.port, nil
@@ -129,7 +129,7 @@ func (t *Transport) bindFreePort(port uint16, at []netip.Addr) error {
 // others from listening there. Called with mu held.
 func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
 	for _, l := range t.ports.listeners[port] {
-		own := l.cfg.LocalAddrs
+		own := l.cfg.bindAddrs()
 		if len(own) == 0 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool {
 			return hasAddr(own, a)
 		}) {

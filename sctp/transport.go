@@ -318,7 +318,7 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 
 // listenWithQueue is Listen with an accept queue that several Transports may share.
 func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*Listener, error) {
-	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
+	if err := cmp.Or(t.checkLocalAddrs(cfg.LocalAddrs), t.checkFollow(cfg)); err != nil {
 		return nil, err
 	}
 	cfg, err := cfg.withIdentity("")
@@ -330,12 +330,12 @@ func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*
 	if err := t.linkErr(); err != nil {
 		return nil, err
 	}
-	port, err = t.bindListenPort(port, cfg.LocalAddrs...)
+	port, err = t.bindListenPort(port, cfg.bindAddrs()...)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.ep.Listen(port, cfg.assocConfig()); err != nil {
-		t.dropPortUser(port, cfg.LocalAddrs...)
+		t.dropPortUser(port, cfg.bindAddrs()...)
 		return nil, err
 	}
 	l := &Listener{t: t, port: port, cfg: cfg, acceptQueue: q}
@@ -352,7 +352,7 @@ func (t *Transport) removeListener(l *Listener) {
 		delete(t.ports.listeners, l.port)
 	}
 	t.ep.Unlisten(l.port, l.cfg.LocalAddrs...)
-	t.dropPortUser(l.port, l.cfg.LocalAddrs...)
+	t.dropPortUser(l.port, l.cfg.bindAddrs()...)
 }
 
 // listenerOf returns the listener that an association to an own port and address comes by. Called
@@ -422,7 +422,7 @@ func (t *Transport) dialOnce(ctx context.Context, remote netip.AddrPort, cfg *Co
 }
 
 func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error) {
-	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
+	if err := cmp.Or(t.checkLocalAddrs(cfg.LocalAddrs), t.checkFollow(cfg)); err != nil {
 		return nil, err
 	}
 	cfg, err := cfg.withIdentity(cfg.dialledHost(remote.Addr()))
@@ -447,7 +447,7 @@ func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error
 				a.OnAnswer(cfg.mayProceed)
 			}
 			c = newConn(t, a, cfg)
-			c.origin.boundAddrs = &cfg.LocalAddrs
+			c.origin.boundAddrs = cfg.boundAt()
 			t.addConn(c, remote.Addr())
 		}
 		_, err = t.ep.Join(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port(), cfg.Inits)
@@ -459,7 +459,7 @@ func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error
 		if cfg.socket == nil {
 			t.releaseDialPort(port)
 		}
-		t.dropPortUser(port, cfg.LocalAddrs...)
+		t.dropPortUser(port, cfg.bindAddrs()...)
 		t.mu.Unlock()
 		return nil, err
 	}

@@ -10,6 +10,9 @@ import (
 // went to, and the UDP port to send to, 0 for none. The port belongs to the peer's address and may
 // change at any time behind a NAT (RFC 6951 section 5.4).
 func (a *Assoc) noteArrival(now rawio.Time, p *path, pkt *rawio.Packet) {
+	if a.cfg.FollowInterfaces && p.lastLocalAddr != pkt.Local {
+		a.noteHeard(pkt.Local.Addr().Unmap())
+	}
 	p.lastLocalAddr = pkt.Local
 	if !p.Local.IsValid() || p.Local.Addr() == pkt.Local.Addr() { // in the latter case for its UDP port
 		p.Local = pkt.Local

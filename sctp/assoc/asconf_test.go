@@ -23,6 +23,12 @@ import (
 // them reaches the only one that the second uses.
 func addrWorld(t *testing.T) (w *sctptest.Multi, a, b *assoc.Assoc) {
 	t.Helper()
+	return addrWorldWith(t, func(*assoc.Config) {})
+}
+
+// addrWorldWith is addrWorld with other options.
+func addrWorldWith(t *testing.T, set func(c *assoc.Config)) (w *sctptest.Multi, a, b *assoc.Assoc) {
+	t.Helper()
 	w = sctptest.NewMulti(t, 3)
 	attachTLS(w.Hosts[0])
 	attachTLS(w.Hosts[1])
@@ -30,6 +36,7 @@ func addrWorld(t *testing.T) (w *sctptest.Multi, a, b *assoc.Assoc) {
 		w.Net.Connect(own, w.Addrs[1][0], simnet.Params{Delay: sctptest.Latency})
 	}
 	cfg := assoc.Config{Protected: true, LocalAddrs: w.Addrs[1][:1]}
+	set(&cfg)
 	w.Listen(&cfg)
 	cfg.LocalAddrs = w.Addrs[0][:1]
 	a = w.Connect(&cfg, w.Addrs[1][0])
@@ -361,18 +368,25 @@ func TestStrangers(t *testing.T) {
 	check.That(t, b.Stats().Unprotected == n+1 && b.NumPaths() == 1, "an ASCONF in the clear was taken")
 }
 
+// losses is a network that loses, reorders and copies packets.
+type losses struct{ *rand.Rand }
+
+func lossOf(seed int64) losses { return losses{rand.New(rand.NewSource(seed))} }
+
+func (r losses) filter(int, wire.Packet) (int, time.Duration) {
+	if r.Intn(100) < 15 {
+		return 0, 0
+	}
+	return 1 + r.Intn(2), time.Duration(r.Intn(30)) * time.Millisecond
+}
+
 // Losses, reordering and copies: each change happens once, and both sides agree in the end.
 func TestAddressChangesUnderLoss(t *testing.T) {
 	// req 5061-5.1-2, 5061-5.1-3
 	for seed := range int64(12) {
 		w, a, b := addrWorld(t)
-		rnd := rand.New(rand.NewSource(seed))
-		w.Filter = func(int, wire.Packet) (int, time.Duration) {
-			if rnd.Intn(100) < 15 {
-				return 0, 0
-			}
-			return 1 + rnd.Intn(2), time.Duration(rnd.Intn(30)) * time.Millisecond
-		}
+		rnd := lossOf(seed)
+		w.Filter = rnd.filter
 		at, asked, sent := 0, 0, [2]int{}
 		for _, own := range w.Addrs[0] {
 			w.Hosts[0].Knows(a, own) // an ASCONF may leave from there when one was lost

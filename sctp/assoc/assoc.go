@@ -178,6 +178,7 @@ type rareState struct {
 	usableAddrs   []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
 	protection    *protection          // nil: packets go in the clear
 	asconf        *asconfState         // nil: nobody has asked to change addresses
+	follower      *follower            // see Config.FollowInterfaces
 	nextResendAt  [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
 }
 

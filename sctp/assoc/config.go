@@ -207,6 +207,15 @@ type Config struct {
 	// cc.NewBBR. Default cc.NewCubic; cc.RFC9260 under RFC9260.
 	NewController cc.Factory
 
+	// FollowInterfaces has the own addresses follow those of this host's interfaces, by AddLocalAddr
+	// and RemoveLocalAddr (RFC 5061). An association goes on when its host changes networks. Once an
+	// interface changes, every address that packets can leave from and that means something to the
+	// peer is added, at most 8 in all. One that is gone is removed when the peer has sent to another.
+	// Over UDP the association moves when its address is gone, and has one. It needs TLS, and a link
+	// that hears of changes: raw IP or UDP on Linux. Ports are then bound at all addresses. Default
+	// false.
+	FollowInterfaces bool
+
 	// Protected seals packets in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk), and refuses a peer
 	// that does not. Keys come from TLS sessions: see Assoc.SetKeySessions. Package sctp sets it if
 	// its Config has a TLS configuration. Default false.
@@ -365,6 +374,7 @@ func (c *Config) Complete() (Config, error) {
 		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
 		{!d.Protected || !d.Interleaving, "Interleaving", "false under TLS"},
 		{!d.Protected || d.StreamReset == 0, "StreamReset", "0 under TLS"},
+		{d.Protected || !d.FollowInterfaces, "FollowInterfaces", "false without TLS"},
 	} {
 		if !r.ok {
 			return Config{}, &ConfigError{Field: r.field, Range: r.limit}

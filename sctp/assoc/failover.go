@@ -114,7 +114,8 @@ func (a *Assoc) switchSource(p *path) {
 	if next == p.Local {
 		return
 	}
-	p.Local, p.lastLocalAddr, p.reach.localAddrGone = next, netip.AddrPort{}, false
+	p.Local, p.lastLocalAddr = next, netip.AddrPort{}
+	p.reach.localAddrGone = a.follower().isGone(next.Addr())
 	p.Mend()
 	p.ResetCongestion()
 	a.restartMTUSearch(p)

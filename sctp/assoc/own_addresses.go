@@ -49,6 +49,7 @@ type ownChanges struct {
 	fromNew     bool         // the next one leaves from an address that is added
 	leaving     []netip.Addr // being deleted: nothing leaves from there
 	joining     []netip.Addr // being added: only ASCONF does
+	wildcard    netip.Addr   // the own address that an unspecified one stands for, if it is known
 }
 
 // AddLocalAddr asks the peer to take other addresses of this host for the association (RFC 5061).
@@ -98,6 +99,9 @@ func (a *Assoc) askAddrChange(now rawio.Time, op asconf.Op, addrs []netip.Addr) 
 	if err := a.asconf().requester.Ask(list...); err != nil {
 		return addrChangeError(err)
 	}
+	if f := a.follower(); f != nil {
+		f.noteAsked(op, addrs)
+	}
 	a.advanceAsconf(now)
 	return nil
 }
@@ -140,8 +144,22 @@ func (a *Assoc) ownAddrs() []netip.Addr {
 	return list
 }
 
+// beginChange asks for changes while none are under way. wildcard is the own address that an
+// unspecified one stands for.
+func (a *Assoc) beginChange(now rawio.Time, op asconf.Op, addrs []netip.Addr, wildcard netip.Addr) {
+	var list []asconf.Request
+	for _, x := range addrs {
+		list = append(list, asconf.Request{Op: op, Addr: x})
+	}
+	if a.asconf().requester.Ask(list...) == nil {
+		a.sendNextAsconf(now, wildcard)
+	}
+}
+
 // advanceAsconf sends the next requests, if none are under way.
-func (a *Assoc) advanceAsconf(now rawio.Time) {
+func (a *Assoc) advanceAsconf(now rawio.Time) { a.sendNextAsconf(now, netip.Addr{}) }
+
+func (a *Assoc) sendNextAsconf(now rawio.Time, wildcard netip.Addr) {
 	h := a.asconf()
 	if h == nil || !sendStates.has(a.state) || !h.requester.Begin(a.lookupAddr) {
 		return
@@ -150,9 +168,18 @@ func (a *Assoc) advanceAsconf(now rawio.Time) {
 	if isSent {
 		return
 	}
-	h.own = ownChanges{t4ExpiresAt: rawio.Never, fromNew: a.dataPath().reach.localAddrGone}
+	h.own = ownChanges{t4ExpiresAt: rawio.Never, fromNew: a.dataPath().reach.localAddrGone, wildcard: wildcard}
 	for _, r := range list {
 		switch {
+		case r.Addr.IsUnspecified() && r.Op == asconf.Add && wildcard.IsValid():
+			h.own.joining = append(h.own.joining, wildcard)
+		case r.Addr.IsUnspecified() && r.Op == asconf.Delete && wildcard.IsValid():
+			for _, own := range slices.Clone(a.ownAddrs()) {
+				if own != wildcard {
+					h.own.leaving = append(h.own.leaving, own)
+					a.stopSending(own)
+				}
+			}
 		case r.Addr.IsUnspecified():
 		case r.Op == asconf.Delete:
 			h.own.leaving = append(h.own.leaving, r.Addr)
@@ -184,10 +211,8 @@ func (a *Assoc) sendAsconf(now rawio.Time, h *asconfState) {
 	o := &h.own
 	o.path = a.asconfPath()
 	var from netip.AddrPort // the path's own
-	for _, own := range o.joining {
-		if o.fromNew && !from.IsValid() && familyOf(own) == familyOf(o.path.Remote.Addr()) {
-			from = netip.AddrPortFrom(own, o.path.Local.Port())
-		}
+	if own := a.asconfSource(o); own.IsValid() {
+		from = netip.AddrPortFrom(own, o.path.Local.Port())
 	}
 	a.control.closeEntry()
 	a.queueReply(o.path, from, append(a.control.buf, h.requester.Chunk()...))
@@ -196,8 +221,36 @@ func (a *Assoc) sendAsconf(now rawio.Time, h *asconfState) {
 	a.send.burstContinues = false
 }
 
+// asconfSource returns the own address that the requests under way leave from, invalid for that of
+// the path. A host that has moved may have gone on since: ASCONF may leave from any address.
+func (a *Assoc) asconfSource(o *ownChanges) netip.Addr {
+	f, to := a.follower(), o.path.Remote.Addr()
+	if o.wildcard.IsValid() {
+		if instead := a.usableSource(to); f.isGone(o.wildcard) && instead.IsValid() && len(o.joining) > 0 {
+			o.wildcard, o.joining[0] = instead, instead
+		}
+		return o.wildcard
+	}
+	if !o.fromNew {
+		return netip.Addr{}
+	}
+	i := slices.IndexFunc(o.joining, func(own netip.Addr) bool {
+		return familyOf(own) == familyOf(to) && !f.isGone(own)
+	})
+	if i >= 0 {
+		return o.joining[i]
+	}
+	if o.path.reach.localAddrGone {
+		return a.usableSource(to)
+	}
+	return netip.Addr{}
+}
+
 func (a *Assoc) asconfExpiresAt() rawio.Time {
 	if h := a.asconf(); h != nil && sendStates.has(a.state) {
+		if f := a.follower(); f != nil {
+			return min(h.own.t4ExpiresAt, f.retryAt)
+		}
 		return h.own.t4ExpiresAt
 	}
 	return rawio.Never
@@ -206,6 +259,13 @@ func (a *Assoc) asconfExpiresAt() rawio.Time {
 // handleAsconfTimeout handles the expiry of T-4 (section 5.1, B1 to B5).
 func (a *Assoc) handleAsconfTimeout(now rawio.Time) {
 	h := a.asconf()
+	if f := a.follower(); f != nil && now >= f.retryAt {
+		f.retryAt = rawio.Never
+		a.followInterfaces(now)
+	}
+	if now < h.own.t4ExpiresAt {
+		return
+	}
 	p := a.asconfPath()
 	p.Backoff()
 	if a.countPathError(now, p, true); a.state == Closed {
@@ -241,6 +301,7 @@ func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool 
 	}
 	a.endAddrChanges(now, outcomes)
 	a.advanceAsconf(now)
+	a.followIfDue(now)
 	return true
 }
 
@@ -248,11 +309,22 @@ func (a *Assoc) handleAsconfAck(now rawio.Time, in *inbound, c wire.Chunk) bool 
 // program.
 func (a *Assoc) endAddrChanges(now rawio.Time, list []asconf.Outcome) {
 	h := a.asconf()
-	leaving := h.own.leaving
+	leaving, wildcard := h.own.leaving, h.own.wildcard
 	h.own = ownChanges{t4ExpiresAt: rawio.Never}
 	for _, x := range list {
 		kind := [...]EventKind{asconf.Add: EventLocalAddrAdded, asconf.Delete: EventLocalAddrRemoved,
 			asconf.SetPrimary: EventPeerPrimarySet}[x.Op]
+		if x.Addr.IsUnspecified() && wildcard.IsValid() {
+			if x.Op == asconf.Delete && x.Err != nil {
+				for _, own := range leaving {
+					a.startSending(now, own)
+				}
+			}
+			x.Addr = wildcard
+		}
+		if f := a.follower(); f != nil {
+			f.noteFollowed(now, x)
+		}
 		switch {
 		case x.Op == asconf.Add && x.Err == nil && !x.Addr.IsUnspecified(),
 			x.Op == asconf.Delete && x.Err != nil && slices.Contains(leaving, x.Addr):
@@ -303,7 +375,7 @@ func (a *Assoc) stopSending(addr netip.Addr) {
 // sendFrom gives a path another own address: another way, with congestion control of its own.
 func (a *Assoc) sendFrom(p *path, own netip.Addr) {
 	p.Local, p.lastLocalAddr = netip.AddrPortFrom(own, p.Local.Port()), netip.AddrPort{}
-	p.reach.localAddrGone = false
+	p.reach.localAddrGone = a.follower().isGone(own)
 	p.Mend()
 	p.ResetCongestion()
 	a.restartMTUSearch(p)

@@ -219,6 +219,9 @@ func (a *Assoc) announce(now rawio.Time, s *protection) {
 	}
 	a.connectUpper(a.sender())
 	a.pushSetupEvents(now, kind)
+	if f := a.follower(); f != nil {
+		f.refused, f.isDue = nil, true
+	}
 }
 
 // ackFlight counts what was sent in the clear as acknowledged. The client's Finished proves that
@@ -329,6 +332,7 @@ func (a *Assoc) pollProtected(now rawio.Time, s *protection, out *TxBatch) (more
 		return a.pollTransmit(now, out)
 	}
 	a.advanceKeys(now)
+	a.followIfDue(now)
 	if s.nextSealAt != rawio.Never && now < s.nextSealAt && a.state != Closed {
 		return false
 	}

@@ -93,6 +93,9 @@ func (q *Requester) Ask(list ...Request) error {
 	return nil
 }
 
+// IsBusy says whether requests are under way, or wait.
+func (q *Requester) IsBusy() bool { return q.chunk != nil || len(q.waiting) > 0 }
+
 // Waiting returns how many requests of a kind wait.
 func (q *Requester) Waiting(op Op) (n int) {
 	for _, r := range q.waiting {
