@@ -187,3 +187,23 @@ func TestPrivateDataIsTakenApart(t *testing.T) {
 			string(private) == row.private, "%s: %+v and %q", row.name, setup, private)
 	}
 }
+
+// What does not fit the connection data, or behind it, is refused before anything is sent.
+func TestSetupIsChecked(t *testing.T) {
+	longest := make([]byte, MaxEnhancedPrivateData)
+	for _, row := range []struct {
+		name    string
+		s       Setup
+		private []byte
+		want    error
+	}{
+		{"nothing", Setup{}, nil, nil},
+		{"the most", Setup{IRD: MaxDepth, ORD: MaxDepth}, longest, nil},
+		{"left to the upper layer", LeftToULP, longest, nil},
+		{"an IRD that does not fit", Setup{IRD: NotNegotiated + 1}, nil, ErrDepth},
+		{"an ORD that does not fit", Setup{ORD: NotNegotiated + 1}, nil, ErrDepth},
+		{"long private data", Setup{}, append(longest, 0), ErrPrivateDataTooLong},
+	} {
+		check.Equal(t, row.name, CheckSetup(row.s, row.private), row.want)
+	}
+}

@@ -279,3 +279,11 @@ func BenchmarkTrace(b *testing.B) {
 		}
 	}
 }
+
+// Times are milliseconds, with three digits behind the point.
+func TestTimesAreMilliseconds(t *testing.T) {
+	for d, want := range map[time.Duration]float64{0: 0, 999: 0, time.Microsecond: 0.001, 1234567: 1.234,
+		time.Hour + 56*time.Microsecond: 3600000.056} {
+		check.Equal(t, d.String(), toMillis(d), want)
+	}
+}
