@@ -128,7 +128,8 @@ func (l *Listener) withSiblings() []*Listener { return append([]*Listener{l}, l.
 
 // Reconfigure changes the options of associations that are set up from now on, also those that the
 // peer hears of. change gets the options that hold now, and is called at once. LocalAddrs,
-// FollowInterfaces, TLS, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
+// FollowInterfaces, RestartStore, TLS, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks
+// leaves everything as it was.
 func (l *Listener) Reconfigure(change func(*Config)) error {
 	for _, m := range l.withSiblings() {
 		if err := m.reconfigureOne(change); err != nil {
