@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/asconf"
+	"github.com/rddp-go/rddp/sctp/internal/bucket"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -18,7 +19,7 @@ type asconfState struct {
 	responder *asconf.Responder
 	requester *asconf.Requester
 	own       ownChanges
-	strangers strangerBudget
+	strangers bucket.Bucket // of strangerRate
 }
 
 // changesAddresses says whether both sides have offered it.
@@ -104,34 +105,13 @@ func (a *Assoc) handleStranger(now rawio.Time, in *inbound) (counts bool) {
 	return counts
 }
 
-// Packets from unknown addresses are opened at this rate, as anybody can send them who has seen the
-// tag.
-const (
-	maxStrangers      = 16
-	strangersInterval = 100 * time.Millisecond // one more
-)
-
-// strangerBudget is how many may be opened.
-type strangerBudget struct {
-	filledAt rawio.Time
-	used     int
-}
+// strangerRate is how often packets from unknown addresses are opened, as anybody can send them who
+// has seen the tag.
+var strangerRate = bucket.Rate{Burst: 16, Interval: 100 * time.Millisecond}
 
 // opensStranger says whether a sealed packet from an unknown address is opened, and counts it.
 func (a *Assoc) opensStranger(now rawio.Time) bool {
-	if !a.changesAddresses() {
-		return false
-	}
-	b := &a.ensureAsconf().strangers
-	if n := now.Sub(b.filledAt) / strangersInterval; n > 0 {
-		b.used = max(b.used-int(min(n, maxStrangers)), 0)
-		b.filledAt = now
-	}
-	if b.used == maxStrangers {
-		return false
-	}
-	b.used++
-	return true
+	return a.changesAddresses() && a.ensureAsconf().strangers.Allow(now, strangerRate)
 }
 
 // peerAddrs is the peer's addresses, as an ASCONF in a packet changes them.

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/bucket"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -32,10 +33,12 @@ type Config struct {
 // MaxStreams is how many streams there can be in a direction.
 const MaxStreams = 65535
 
+// peerRate is how often requests of the peer are let through. The others are in progress: the peer
+// asks again (section 5.2.7, H2).
+var peerRate = bucket.Rate{Burst: 64, Interval: time.Second / 64}
+
 // Bounds of what a peer's requests cause.
 const (
-	peerBurst        = 64                // requests at once
-	peerInterval     = time.Second / 64  // between requests in the long run
 	segmentLife      = 30 * time.Second  // the maximum segment lifetime of section 5.1.4
 	longestHold      = 10 * time.Second  // that messages are held for it before it is denied
 	maxCollisions    = 8                 // how often a request that met the peer's is sent again
@@ -63,8 +66,8 @@ type Machine struct {
 
 	peer     peerRequests
 	deferred deferredReset
-	limit    rateLimit
-	answer   []byte // RE-CONFIG chunks to be sent back
+	limit    bucket.Bucket // of peerRate
+	answer   []byte        // RE-CONFIG chunks to be sent back
 	tsnWait  waitingTSNReset
 
 	tsnsAskedAt, tsnsResetAt rawio.Time // when TSNs were last reset, by a request of either side
@@ -74,7 +77,7 @@ type Machine struct {
 // New returns a Machine of an association that has just been set up.
 func New(cfg Config, host Host) *Machine {
 	m := &Machine{cfg: cfg, host: host, nextOwn: uint32(cfg.LocalTSN), nextPeer: uint32(cfg.PeerTSN)}
-	m.own.timerAt, m.tsnWait.deniedAt, m.limit.left = rawio.Never, rawio.Never, peerBurst
+	m.own.timerAt, m.tsnWait.deniedAt = rawio.Never, rawio.Never
 	return m
 }
 
@@ -221,23 +224,4 @@ func parseParameter(p wire.Param) (q parameter, err error) {
 		q.seq, q.count = r.RequestSeq(), int(r.Count())
 	}
 	return q, err
-}
-
-// rateLimit lets the peer's requests through at a rate. The others are in progress: the peer asks
-// again (section 5.2.7, H2).
-type rateLimit struct {
-	left      int
-	updatedAt rawio.Time
-}
-
-// allow counts one request, if it may be performed now.
-func (l *rateLimit) allow(now rawio.Time) bool {
-	if n := int(min(now.Sub(l.updatedAt)/peerInterval, peerBurst)); n > 0 {
-		l.left, l.updatedAt = min(l.left+n, peerBurst), now
-	}
-	if l.left == 0 {
-		return false
-	}
-	l.left--
-	return true
 }

@@ -30,7 +30,7 @@ func (m *Machine) takeOutgoingReset(now rawio.Time, r *parameter) wire.ReconfigR
 		return wire.ReconfigDenied
 	case !areBelow(streams, in):
 		return wire.ReconfigWrongSSN
-	case !asked && !m.limit.allow(now):
+	case !asked && !m.limit.Allow(now, peerRate):
 		return wire.ReconfigInProgress
 	}
 	m.hasAsked = m.hasAsked && !asked
@@ -102,7 +102,7 @@ func (m *Machine) takeIncomingReset(now rawio.Time, r *parameter) wire.ReconfigR
 		return wire.ReconfigNothingToDo
 	case m.own.state != ownNone:
 		return m.resultWhileBusy()
-	case !m.limit.allow(now):
+	case !m.limit.Allow(now, peerRate):
 		return wire.ReconfigInProgress
 	}
 	m.beginOwn(now, ownRequest{answers: true, answersSeq: r.seq, byPeer: true, streams: streams,
@@ -150,7 +150,7 @@ func (m *Machine) takeAddOut(now rawio.Time, r *parameter, paired bool) wire.Rec
 	case !asked && !isLikely && (m.cfg.Allowed&Adding == 0 || m.cfg.Paired && !paired || r.count > m.cfg.MaxIn-in),
 		r.count > MaxStreams-in:
 		return wire.ReconfigDenied
-	case !asked && !m.limit.allow(now):
+	case !asked && !m.limit.Allow(now, peerRate):
 		return wire.ReconfigInProgress
 	}
 	if isLikely {
@@ -175,7 +175,7 @@ func (m *Machine) takeAddIn(now rawio.Time, r *parameter, paired bool) wire.Reco
 		return wire.ReconfigDenied
 	case m.own.state != ownNone:
 		return m.resultWhileBusy()
-	case !m.limit.allow(now):
+	case !m.limit.Allow(now, peerRate):
 		return wire.ReconfigInProgress
 	}
 	m.beginOwn(now, ownRequest{answers: true, answersSeq: r.seq, byPeer: true,

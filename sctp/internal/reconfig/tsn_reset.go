@@ -34,7 +34,7 @@ func (m *Machine) takeTSNReset(now rawio.Time, p *peerPart, seq uint32) wire.Rec
 	case m.tsnWait.isThere():
 	case m.own.needsPeersTurn():
 		return wire.ReconfigAlreadyInProgress
-	case m.hasReset && now.Sub(m.tsnsResetAt) < segmentLife, !m.limit.allow(now):
+	case m.hasReset && now.Sub(m.tsnsResetAt) < segmentLife, !m.limit.Allow(now, peerRate):
 		return wire.ReconfigInProgress
 	default:
 		m.tsnWait.deniedAt = now.Add(longestHold)

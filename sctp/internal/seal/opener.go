@@ -2,8 +2,10 @@ package seal
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/bucket"
 )
 
 // Opener opens records that the peer has sealed with one key. Each is opened once.
@@ -15,8 +17,12 @@ type Opener struct {
 	octets      uint64 // of content
 	epoch       uint64
 	installedAt rawio.Time
-	second      secondTries
+	second      bucket.Bucket // of secondTries
 }
+
+// secondTries bounds second attempts. They are rare, and what asks for one may be a record that
+// somebody sends again: a forger gets few more attempts than he sends packets.
+var secondTries = bucket.Rate{Burst: 16, Interval: 10 * time.Millisecond}
 
 // NewOpener returns an Opener for an epoch. The replay window grows to that many records where the
 // order of arrival asks for it.
@@ -25,8 +31,7 @@ func NewOpener(now rawio.Time, m *Material, epoch uint64, window int) (*Opener, 
 	if err != nil {
 		return nil, err
 	}
-	return &Opener{recordCipher: c, epoch: epoch, installedAt: now, window: newReplayWindow(window),
-		second: newSecondTries(now)}, nil
+	return &Opener{recordCipher: c, epoch: epoch, installedAt: now, window: newReplayWindow(window)}, nil
 }
 
 // Open opens a record where it lies, and returns the content. What was in the record is lost,
@@ -65,7 +70,7 @@ func (o *Opener) openAny(now rawio.Time, header, sealed, scratch []byte) (inner 
 	if number >= o.window.next {
 		return o.openAs(number, header, sealed)
 	}
-	isNew, maySecond := o.window.isNew(number), o.second.available(now)
+	isNew, maySecond := o.window.isNew(number), o.second.Has(now, secondTries)
 	if !isNew && !maySecond {
 		return nil, ErrReplayed
 	}
@@ -78,7 +83,7 @@ func (o *Opener) openAny(now rawio.Time, header, sealed, scratch []byte) (inner 
 		}
 		copy(sealed, scratch)
 	}
-	o.second.take()
+	o.second.Take()
 	if inner, err = o.openAs(number+1<<16, header, sealed); err != nil && !isNew {
 		err = ErrReplayed // most likely
 	}

@@ -230,7 +230,7 @@ func TestContentTypeAndPaddingOfTheRecord(t *testing.T) {
 			check.Error(t, "error", err, c.err)
 			check.Slice(t, "content", got, c.want)
 			check.Equal(t, "records that were authentic", o.Opened(), 1)
-			o.second.left = 0
+			useSecondTries(o)
 			_, err = o.Open(now, again, nil)
 			check.Error(t, "the same again", err, ErrReplayed)
 		})
