@@ -59,7 +59,7 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) proofs
 	$(MAKE) browser
 	$(MAKE) interop
-	$(MAKE) interop-linux
+	$(MAKE) interop-linux SIW_COUNT=100000
 	$(MAKE) compat COMPAT=--full
 	$(MAKE) wan WAN=--short
 
@@ -134,7 +134,7 @@ interop: netns ## what independent programs make of our packets: tshark under th
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
 
-interop-linux: ## Linux's own SCTP, and rping over its software iWARP, in guests under qemu (root, Debian; COUNT=messages, ROWS=regexp)
+interop-linux: ## Linux's own SCTP, and rping over its software iWARP, in guests under qemu (root, Debian; COUNT=messages, SIW_COUNT=rounds over siw, ROWS=regexp)
 	GO="$(GO)" test/interop/linux.sh $(ROWS)
 	GO="$(GO)" test/interop/siw.sh $(ROWS)
 

@@ -4,19 +4,19 @@
 #
 #   test/interop/siw.sh [regexp]     only the rows whose name matches
 #
-# COUNT is the number of rounds of the long rows (10000). In each the server reads and writes once,
-# and each end sends twice. KEEP=1 keeps captures and reports. One line per check; the last line is
-# "N passed, M failed".
+# SIW_COUNT, or COUNT, is the number of rounds of the long rows (10000). In each round of rping the
+# server reads and writes once, and each end sends twice. KEEP=1 keeps captures and reports. One line
+# per check; the last line is "N passed, M failed".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 only=${1:-.}
-count=${COUNT:-10000}
+count=${SIW_COUNT:-${COUNT:-10000}}
 keep=${KEEP:-}
 peer_name=siw
 . test/interop/lib.sh
 . test/interop/linux/guest.sh
 . test/interop/linux/siw_driver.sh
-install qemu-system-x86_64:qemu-system-x86 xz:xz-utils cpio:cpio /sbin/depmod:kmod busybox:busybox-static make:make rping:rdmacm-utils \
+install qemu-system-x86_64:qemu-system-x86 xz:xz-utils cpio:cpio /sbin/depmod:kmod busybox:busybox-static make:make rping:rdmacm-utils ib_send_bw:perftest \
 	/usr/lib/x86_64-linux-gnu/libibverbs/libsiw-rdmav34.so:ibverbs-providers \
 	/usr/include/rdma/rdma_verbs.h:librdmacm-dev /usr/include/infiniband/verbs.h:libibverbs-dev
 port=7174 # of the row; each has another one
@@ -54,7 +54,7 @@ us() {
 	local name=$1 role=(--connect "10.77.0.2:$port" --rounds "$3" --settle 500ms) size=$4
 	[[ $2 = client ]] || role=(--listen "10.77.0.1:$port")
 	shift 4
-	start "$A" "$dir/$name.ours" "$dir/ours" "${role[@]}" --size "$size" --timeout 10m "$@"
+	start "$A" "$dir/$name.ours" "$dir/ours" "${role[@]}" --size "$size" --timeout 30m "$@"
 }
 them() {
 	local role=(-c -a 10.77.0.1 -V)
@@ -69,7 +69,7 @@ capture() {
 }
 
 # FPDUs lie across TCP segments, which loss has sent again out of order.
-shark=(tshark -n -o tcp.reassemble_out_of_order:TRUE)
+shark=(tshark -n -o tcp.reassemble_out_of_order:TRUE --disable-protocol rpcordma)
 
 # captured NAME ends the capture, and has tshark look at every start-up frame and FPDU. Only its text
 # has the verdict on a CRC. 0x00800000 is an error.
@@ -126,7 +126,7 @@ pings() {
 		await 5 "$dir/$name.ours" ^listening
 		them "$name" client "$rounds" "$size"; client=$pid
 	fi
-	await 600 "$dir/$name.ours" ^result
+	await 1800 "$dir/$name.ours" ^result
 	expect "$name" ours "^result ok rounds=$rounds\$" "$rounds rounds of $size octets, as they were sent"
 	for _ in {1..100}; do alive "$client" || alive "$server" || break; sleep 0.05; done
 	if [[ $who = them ]]; then
@@ -149,13 +149,13 @@ does() {
 	if [[ $who = us ]]; then
 		start "$B" "$dir/$name.theirs" "$dir/agent" run 10.77.0.2:7777 verbs -s -a 10.77.0.2 -p $port -k "$kind" -n "$rounds" -S "$size"; server=$pid
 		await 10 "$dir/$name.theirs" ^listening
-		start "$A" "$dir/$name.ours" "$dir/verbs" --connect "10.77.0.2:$port" --settle 500ms --kind "$kind" --rounds "$rounds" --size "$size" --timeout 10m "$@"; client=$pid
+		start "$A" "$dir/$name.ours" "$dir/verbs" --connect "10.77.0.2:$port" --settle 500ms --kind "$kind" --rounds "$rounds" --size "$size" --timeout 30m "$@"; client=$pid
 	else
-		start "$A" "$dir/$name.ours" "$dir/verbs" --listen "10.77.0.1:$port" --kind "$kind" --rounds "$rounds" --size "$size" --timeout 10m "$@"; server=$pid
+		start "$A" "$dir/$name.ours" "$dir/verbs" --listen "10.77.0.1:$port" --kind "$kind" --rounds "$rounds" --size "$size" --timeout 30m "$@"; server=$pid
 		await 5 "$dir/$name.ours" ^listening
 		start "$B" "$dir/$name.theirs" "$dir/agent" run 10.77.0.2:7777 verbs -a 10.77.0.1 -p $port -k "$kind" -n "$rounds" -S "$size"; client=$pid
 	fi
-	await 600 "$dir/$name.ours" ^result
+	await 1800 "$dir/$name.ours" ^result
 	expect "$name" ours "^result ok rounds=$rounds\$" "$rounds rounds of $kind, $size octets each"
 	if [[ $who-$kind = us-invalidate ]]; then
 		expect "$name" ours '^refused: .*STag is not valid' "siw refuses the STag that was invalidated"
@@ -163,6 +163,26 @@ does() {
 		await 10 "$dir/$name.theirs" ^result
 		expect "$name" theirs "^result ok rounds=$rounds\$" "rdma-core has found nothing wrong"
 	fi
+	stop "$server" "$client"
+	captured "$name"
+}
+
+# measures NAME KIND COUNT SIZE OPTIONS... has a program of perftest in the guest measure Sends, Writes
+# or Reads with us. It asks and tells by Sends of a second connection.
+measures() {
+	local name=$1-ib_$2_bw kind=$2 iters=$3 size=$4 client server
+	shift 4
+	[[ $name =~ $only ]] || return 0
+	guest_answers || return
+	((++port))
+	capture "$name"
+	start "$A" "$dir/$name.ours" "$dir/perftest" --listen "10.77.0.1:$port" --kind "$kind" --iters "$iters" --size "$size" --timeout 30m "$@"; server=$pid
+	await 5 "$dir/$name.ours" ^listening
+	start "$B" "$dir/$name.theirs" "$dir/agent" run 10.77.0.2:7777 ib_"$kind"_bw -R -F -n "$iters" -s "$size" -p $port 10.77.0.1; client=$pid
+	await 1800 "$dir/$name.ours" ^result
+	expect "$name" ours '^result ok' "ib_${kind}_bw has measured $iters operations of $size octets"
+	for _ in {1..100}; do alive "$client" || break; sleep 0.05; done
+	expect "$name" theirs "^ *$size +$iters " "it prints what it has measured"
 	stop "$server" "$client"
 	captured "$name"
 }
@@ -191,7 +211,7 @@ breaks() {
 			stop "$client"
 		done
 	fi
-	await 600 "$dir/$name.ours" ^result
+	await 1800 "$dir/$name.ours" ^result
 	sed -n 's/^row /     /p' "$dir/$name.ours"
 	expect "$name" ours '^result ok' "each was answered as the RFC has it"
 	stop "$client" "$server"
@@ -218,7 +238,7 @@ breaks_fpdus() {
 }
 
 CGO_ENABLED=0 $GO build -o "$dir/" ./test/interop/linux/agent && $GO build -o "$dir/ours" ./test/interop/rping &&
-	$GO build -o "$dir/malformed" ./test/interop/malformed && $GO build -o "$dir/verbs" ./test/interop/verbs &&
+	$GO build -o "$dir/malformed" ./test/interop/malformed && $GO build -o "$dir/verbs" ./test/interop/verbs && $GO build -o "$dir/perftest" ./test/interop/perftest &&
 	gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "$dir/theirs-verbs" test/interop/theirs/verbs.c -lrdmacm -libverbs || exit 2
 guest_build && make_net && guest_up && siw_up || { echo "$me: cannot make the guest" >&2; exit 2; }
 echo "     the guest runs Linux $(in_guest uname -r), and siw"
@@ -231,9 +251,15 @@ done
 for who in us them; do
 	for kind in send read write; do
 		does crc $who $kind "$count" 64
-		does no-crc $who $kind $((count / 10)) 5000 --no-crc
+		does no-crc $who $kind "$count" 64 --no-crc
+		does long $who $kind $((count / 10)) 5000
 	done
-	does crc $who invalidate $((count / 10)) 64
+	does crc $who invalidate "$count" 64
+	does no-crc $who invalidate "$count" 64 --no-crc
+done
+for kind in send write read; do
+	measures crc $kind "$count" 1024
+	measures no-crc $kind "$count" 1024 --no-crc
 done
 # A server of rping stops behind a stream that ends in the middle, and then serves nobody.
 breaks requests 'fewer|middle|nothing|in place|connection data|Markers|reserved|not wait' frames

@@ -30,16 +30,16 @@ build_driver() {
 	strip -g -o "$1" "$work/siw/siw.ko" && rm -rf "$work"
 }
 
-# guest_programs ROOT puts rping and rdma there, and our program on rdma-core.
+# guest_programs ROOT puts rping, rdma and perftest there, and our program on rdma-core.
 guest_programs() {
 	local provider=/usr/lib/x86_64-linux-gnu/libibverbs/libsiw-rdmav34.so program file
-	for program in rping rdma; do
+	for program in rping rdma ib_{send,write,read}_bw; do
 		rm -f "$1/bin/$program"
 		cp -L "$(command -v $program)" "$1/bin/$program" || return
 	done
 	cp "$dir/theirs-verbs" "$1/bin/verbs" || return
 	mkdir -p "$1/etc/libibverbs.d" && echo 'driver siw' >"$1/etc/libibverbs.d/siw.driver"
-	ldd "$1/bin/rping" "$1/bin/rdma" "$1/bin/verbs" $provider | grep -o '/[^ :]*\.so[^ :]*' | sort -u | while read -r file; do
+	ldd "$1"/bin/{rping,rdma,ib_send_bw,verbs} $provider | grep -o '/[^ :]*\.so[^ :]*' | sort -u | while read -r file; do
 		install_file "$file" "$1" || return
 	done
 	install_file /usr/lib/x86_64-linux-gnu/libgcc_s.so.1 "$1" # for threads that end
