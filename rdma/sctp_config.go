@@ -75,6 +75,14 @@ type Config struct {
 	Rand io.Reader
 }
 
+// checkLooseTLS refuses loose mode: memory would be within reach of peers that nobody knows.
+func (c *Config) checkLooseTLS() error {
+	if c.SCTP.LooseTLS {
+		return &sctp.ConfigError{Field: "LooseTLS", Range: "false for remote memory"}
+	}
+	return nil
+}
+
 // checkRestartStore refuses a store that would keep nothing.
 func (c *Config) checkRestartStore(hasLink bool) error {
 	switch {

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -43,7 +44,7 @@ func (c *Config) checkTLS(hasLink bool) (err error) {
 	if c.SCTP.TLS != nil {
 		return ErrTLSOfSCTP
 	}
-	if err = c.checkRestartStore(hasLink); err != nil {
+	if err = cmp.Or(c.checkLooseTLS(), c.checkRestartStore(hasLink)); err != nil {
 		return err
 	}
 	if c.TLS != nil {

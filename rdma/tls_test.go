@@ -420,6 +420,9 @@ func TestTLSConfigsOfADevice(t *testing.T) {
 	check.That(t, err == ErrTLSOfSCTP, "%v", err)
 	_, err = NewDevice(nil, &Config{TLS: &tls.Config{}})
 	check.That(t, errors.As(err, new(*sctp.TLSConfigError)), "%v", err)
+	_, err = NewDevice(nil, &Config{TLS: ca.Listener(t), SCTP: sctp.Config{LooseTLS: true}})
+	var ce *sctp.ConfigError
+	check.That(t, errors.As(err, &ce) && ce.Field == "LooseTLS", "%v", err)
 }
 
 // A TCP peer that is silent in its handshake keeps its place for a time only, and does not keep

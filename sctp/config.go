@@ -222,8 +222,14 @@ type Config struct {
 	// false.
 	FollowInterfaces bool
 
+	// LooseTLS also takes a peer that does not encrypt, or has no method for keys in common: the
+	// association goes in the clear then, and ConnectionState says so (the draft's loose mode).
+	// Anybody on the path can bring that about. Addresses do not change in loose mode. Default false:
+	// such a peer is refused.
+	LooseTLS bool
+
 	// TLS encrypts and authenticates all packets: each is sealed in a DTLS chunk
-	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused. Both
+	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused, unless LooseTLS is set. Both
 	// sides show a certificate, whichever dials. A peer is verified as the server ServerName, by
 	// RootCAs, if that is set. Dial sets it to the host that it calls. Without it a peer is
 	// verified as a client, by ClientCAs. Versions other than TLS 1.3, and tickets, are not used.

@@ -155,8 +155,9 @@ func (c *Conn) Rekey() {
 }
 
 // ConnectionState returns what TLS knows of the peer: its certificates, the version and the cipher
-// suite, as of the last handshake. It returns false without Config.TLS. Every packet since the
-// association was established was sealed with keys of that.
+// suite, as of the last handshake. Every packet since the association was established was sealed
+// with keys of that. It returns false if packets go in the clear: without Config.TLS, or under
+// Config.LooseTLS to a peer that does not encrypt.
 func (c *Conn) ConnectionState() (state tls.ConnectionState, ok bool) {
 	a, _ := c.lock()
 	defer c.unlock()

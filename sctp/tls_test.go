@@ -101,6 +101,36 @@ func TestEncryptedAssociation(t *testing.T) {
 	}
 }
 
+// Under LooseTLS the program can tell a peer that encrypts from one that does not.
+func TestLooseTLS(t *testing.T) {
+	// req dtlschunk-5.1-5
+	ca := certs.New(t)
+	dialer, listener := &Config{TLS: ca.Dialer(t, "client.test"), LooseTLS: true}, &Config{TLS: ca.Listener(t), LooseTLS: true}
+	for _, row := range []struct {
+		name           string
+		client, server *Config
+		isProtected    bool
+	}{
+		{"both encrypt", dialer, listener, true},
+		{"the server does not", dialer, nil, false},
+		{"the client does not", nil, listener, false},
+		{"the server insists", dialer, &Config{TLS: ca.Listener(t)}, true},
+	} {
+		p := newPair(t)
+		c, s := p.connect(t, row.client, row.server)
+		for _, x := range []*Conn{c, s} {
+			state, ok := x.ConnectionState()
+			check.That(t, ok == row.isProtected && state.HandshakeComplete == ok, "%s: %v, %+v", row.name, ok, state)
+		}
+		must.Get(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+		readOne(t, s)
+	}
+	p := newPair(t)
+	_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), &Config{LooseTLS: true})
+	var ce *ConfigError
+	check.That(t, errors.As(err, &ce) && ce.Field == "LooseTLS", "without TLS: %v", err)
+}
+
 // A rekey changes the keys while data flows, whichever side asks for it.
 func TestRekeyOfAConn(t *testing.T) {
 	p, ca := newPair(t), certs.New(t)

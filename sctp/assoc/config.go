@@ -216,8 +216,14 @@ type Config struct {
 	// false.
 	FollowInterfaces bool
 
+	// LooseTLS also takes a peer that does not encrypt, or has no method for keys in common: the
+	// association goes in the clear then, and ConnectionState says so (the draft's loose mode).
+	// Anybody on the path can bring that about. Addresses do not change in loose mode. Default false:
+	// such a peer is refused.
+	LooseTLS bool
+
 	// Protected seals packets in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk), and refuses a peer
-	// that does not. Keys come from TLS sessions: see Assoc.SetKeySessions. Package sctp sets it if
+	// that does not, unless LooseTLS is set. Keys come from TLS sessions: see Assoc.SetKeySessions. Package sctp sets it if
 	// its Config has a TLS configuration. Default false.
 	Protected bool
 
@@ -374,7 +380,8 @@ func (c *Config) Complete() (Config, error) {
 		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
 		{!d.Protected || !d.Interleaving, "Interleaving", "false under TLS"},
 		{!d.Protected || d.StreamReset == 0, "StreamReset", "0 under TLS"},
-		{d.Protected || !d.FollowInterfaces, "FollowInterfaces", "false without TLS"},
+		{d.Protected && !d.LooseTLS || !d.FollowInterfaces, "FollowInterfaces", "false without TLS, or in loose mode"},
+		{d.Protected || !d.LooseTLS, "LooseTLS", "false without TLS"},
 	} {
 		if !r.ok {
 			return Config{}, &ConfigError{Field: r.field, Range: r.limit}

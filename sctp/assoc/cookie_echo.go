@@ -94,6 +94,9 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 // isActionA says whether Table 12 asks for action A: the peer has restarted.
 func (a *Assoc) isActionA(ck *Cookie) bool {
 	ties := a.life.localTieTag != 0 && ck.LocalTie == a.life.localTieTag && ck.PeerTie == a.life.peerTieTag
+	if a.IsProtected() && !ck.IsProtected() { // loose mode undoes no protection
+		return false
+	}
 	return ck.LocalTag != a.id.localTag && ck.PeerTag != a.id.peerTag && ties && a.findPath(ck.Addrs[0]) != nil
 }
 
@@ -106,6 +109,8 @@ func (a *Assoc) adoptCookie(c *Cookie) {
 	a.agreed.extensions = c.Extensions
 	if c.IsProtected() {
 		a.adoptKeyOffers(c)
+	} else if a.protection() != nil {
+		a.dropProtection()
 	}
 	a.ecn = ecn{enabled: c.ECN}
 }

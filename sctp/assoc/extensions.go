@@ -35,7 +35,7 @@ func (c *Config) offeredExtensions() (e Extensions) {
 	if c.StreamReset != 0 {
 		e |= StreamReconfiguration
 	}
-	if c.Protected {
+	if c.Protected && !c.LooseTLS { // without keys there would be none
 		e |= AddressChanges
 	}
 	return e

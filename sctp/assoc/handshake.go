@@ -233,7 +233,9 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.endAssoc(onEnd, err)
 		return
 	}
-	if s := a.protection(); s != nil {
+	if s := a.protection(); s != nil && a.cfg.LooseTLS && !o.keyOffer.isThere() {
+		a.dropProtection()
+	} else if s != nil {
 		isClient, why := s.local.isClient(&o.keyOffer)
 		if why.code != 0 {
 			a.rareCounters().Violations++

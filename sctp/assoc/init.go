@@ -92,9 +92,13 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 	id identity, own *keyOffer) (acked bool) {
 	pkt := wire.Packet(p.Data)
 	if own.isThere() {
-		if _, why := own.isClient(&of.keyOffer); why.code != 0 {
+		fitting, why := own.fitTo(&of.keyOffer, cfg.LooseTLS)
+		if why.code != 0 {
 			answerWithAbort(o, p, of.tag, why)
 			return false
+		}
+		if own = &fitting; !own.isThere() {
+			of.keyOffer = keyOffer{}
 		}
 	}
 	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {

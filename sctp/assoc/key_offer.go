@@ -10,7 +10,7 @@ import (
 )
 
 // Negotiation of the DTLS chunk and of the method for its keys
-// (draft-ietf-tsvwg-sctp-dtls-chunk section 5.1), in strict mode.
+// (draft-ietf-tsvwg-sctp-dtls-chunk section 5.1).
 
 const (
 	ownKeyOfferLen = 10 // octets of the parameter that this side sends
@@ -77,6 +77,20 @@ func (own *keyOffer) isClient(peer *keyOffer) (is bool, why refusal) {
 		return false, refusal{code: wire.CauseTieBreaker}
 	}
 	return a.TieBreaker < b.TieBreaker, refusal{}
+}
+
+// fitTo returns the offer to answer that of an INIT with, or why there is none. In loose mode an INIT
+// without an offer, or with one that is not compatible, is answered without one: that tells the peer
+// that the association is in the clear.
+func (own *keyOffer) fitTo(peer *keyOffer, loose bool) (o keyOffer, why refusal) {
+	_, why = own.isClient(peer)
+	switch {
+	case why.code == 0:
+		return *own, why
+	case loose && why.code != wire.CauseTieBreaker:
+		return keyOffer{}, refusal{}
+	}
+	return keyOffer{}, why
 }
 
 // appendKeyOffer appends the own parameter to an INIT or INIT ACK.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +142,141 @@ func TestStrictMode(t *testing.T) {
 			})
 		})
 	}
+}
+
+// In loose mode a peer without protection has an association in the clear, and one with it a
+// protected one. A strict side never has one in the clear.
+func TestLooseMode(t *testing.T) {
+	// req dtlschunk-5.1-5
+	plain, loose := &assoc.Config{}, &assoc.Config{Protected: true, LooseTLS: true}
+	from := func(host int, change func(p wire.Param)) func(int, wire.Param) {
+		return func(from int, p wire.Param) {
+			if from == host {
+				change(p)
+			}
+		}
+	}
+	remove := func(p wire.Param) { p[1] = 0x07 }
+	method := func(p wire.Param) { p[9] = 7 }
+	for _, c := range []struct {
+		name           string
+		client, server *assoc.Config
+		change         func(from int, p wire.Param) // on the way
+		want           string
+	}{
+		{"both are loose", loose, loose, nil, "protected"},
+		{"the client alone is loose", loose, protected, nil, "protected"},
+		{"the server alone is loose", protected, loose, nil, "protected"},
+		{"the server has none", loose, plain, nil, "clear"},
+		{"the client has none", plain, loose, nil, "clear"},
+		{"removed from the INIT", loose, loose, from(0, remove), "clear"},
+		{"removed from the INIT ACK", loose, loose, from(1, remove), "none"}, // the server waits for keys
+		{"no method in common", loose, loose, from(0, method), "clear"},
+		{"no role in common", loose, loose, from(0, func(p wire.Param) { p[8] = 0 }), "clear"},
+		{"an answer that does not fit", loose, loose, from(1, method), "none"},
+		{"a strict client, removed from the INIT", protected, loose, from(0, remove), "none"},
+		{"a strict server, removed from the INIT", loose, protected, from(0, remove), "none"},
+		{"a strict client, a server that has none", protected, plain, nil, "none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := sctptest.NewWorld(t)
+			attachTLS(w.Hosts[0])
+			attachTLS(w.Hosts[1])
+			w.Hosts[0].Reads, w.Hosts[1].Reads = true, true
+			w.Listen(c.server)
+			a := w.Connect(c.client)
+			rewrite(w, func(from int, pkt wire.Packet) {
+				if p := keyParamOf(pkt); p != nil && c.change != nil {
+					c.change(from, p)
+				}
+			})
+			w.Run(10 * time.Second)
+			if c.want == "none" {
+				_, up := w.Hosts[1].Event(assoc.EventUp)
+				check.That(t, !up, "the server is up")
+				w.Run(10 * time.Minute)
+				check.Equal(t, "state", a.State(), assoc.Closed)
+				return
+			}
+			b := w.Peer()
+			check.That(t, a.IsProtected() == (c.want == "protected") && b.IsProtected() == a.IsProtected(), "protected %v, %v",
+				a.IsProtected(), b.IsProtected())
+			check.That(t, a.IsProtected() || a.KeySessions() == nil && b.KeySessions() == nil, "there is TLS")
+			w.Send(a, 0, []byte("there"))
+			w.Send(b, 0, []byte("back"))
+			w.Run(time.Second)
+			check.Equal(t, "received", w.Hosts[1].Received.String()+w.Hosts[0].Received.String(), "thereback")
+			check.Equal(t, "sealed", isSealed(w.Sent[len(w.Sent)-1].Pkt), a.IsProtected())
+			for i, h := range w.Hosts {
+				check.Equal(t, "first event", h.Events[0].Kind, assoc.EventUp)
+				init := must.Get(wire.AsInit(sctptest.ChunkOf(w.Seen(i, wire.ChunkInit+wire.ChunkType(i))[0].Pkt,
+					wire.ChunkInit+wire.ChunkType(i))))(t)
+				p := sctptest.ParamOf(init, wire.ParamSupportedExtensions)
+				isLoose := []*assoc.Config{c.client, c.server}[i] == loose
+				check.That(t, p == nil || !isLoose || !must.Get(p.ListsChunk(wire.ChunkAsconf))(t),
+					"loose mode offers ASCONF") // req dtlschunk-1.1-2
+			}
+			check.Error(t, "another address", a.AddLocalAddr(w.Now, netip.MustParseAddr("192.0.2.1")),
+				assoc.ErrAddrChangesUnsupported)
+			must.OK(t, a.Shutdown(w.Now))
+			w.Run(time.Second)
+			check.Equal(t, "state at the end", b.State(), assoc.Closed)
+		})
+	}
+}
+
+// Both sides connect at once, and one of them has no protection: they go on in the clear if the other
+// is loose.
+func TestLooseCollision(t *testing.T) {
+	// req dtlschunk-5.1-5
+	for seed := range 4 {
+		w := sctptest.NewWorld(t)
+		for i, h := range w.Hosts {
+			h.Reboot(int64(100*seed+i), 0)
+			attachTLS(h)
+			h.Reads = true
+		}
+		w.Filter = func(from int, pkt wire.Packet) (int, time.Duration) {
+			if seed%2 == 1 && from == 1 && sctptest.Has(pkt, wire.ChunkInitAck) {
+				return 0, 0 // the COOKIE ECHO alone says that there is no protection
+			}
+			return 1, 0
+		}
+		a := w.ConnectFrom(0, sctptest.PortA, sctptest.PortB, &assoc.Config{Protected: true, LooseTLS: true})
+		b := w.ConnectFrom(1, sctptest.PortB, sctptest.PortA, &assoc.Config{})
+		w.Run(5 * time.Second)
+		check.That(t, a.State() == assoc.Established && b.State() == assoc.Established && !a.IsProtected(), "%v, %v",
+			a.State(), b.State())
+		w.Send(a, 0, []byte("x"))
+		w.Run(time.Second)
+		check.Equal(t, "received", w.Hosts[1].Received.Len(), 1)
+	}
+}
+
+// What was set up with protection is not set up anew in the clear, in loose mode either: an attacker
+// removes the parameter from the INIT of a peer that comes back.
+func TestNoDowngradeOfAnAssociation(t *testing.T) {
+	// req dtlschunk-5.1-5
+	loose := &assoc.Config{Protected: true, LooseTLS: true}
+	w := sctptest.NewWorld(t)
+	attachTLS(w.Hosts[0])
+	attachTLS(w.Hosts[1])
+	w.Listen(loose)
+	w.Connect(loose)
+	w.Run(10 * time.Second)
+	b := w.Peer()
+	must.That(t, b.IsProtected(), "no keys")
+	w.Hosts[0].Reboot(77, 0)
+	attachTLS(w.Hosts[0])
+	rewrite(w, func(from int, pkt wire.Packet) {
+		if p := keyParamOf(pkt); p != nil {
+			p[1] = 0x07
+		}
+	})
+	w.ConnectFrom(0, sctptest.PortA, sctptest.PortB, loose)
+	w.Run(20 * time.Second)
+	_, restarted := w.Hosts[1].Event(assoc.EventRestart)
+	check.That(t, b.IsProtected() && b.State() == assoc.Established && !restarted, "%v, protected %v", b.State(), b.IsProtected())
 }
 
 var tieOfFirstInit uint32

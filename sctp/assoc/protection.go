@@ -107,6 +107,12 @@ func newProtection(local keyOffer) *protection {
 	return &protection{local: local, deadlineAt: rawio.Never, nextSealAt: rawio.Never}
 }
 
+// dropProtection goes on in the clear, in loose mode, before anything was sealed.
+func (a *Assoc) dropProtection() {
+	a.rareState.protection = nil
+	a.connectUpper(a.sender())
+}
+
 // startKeys begins key management, when the association is established or has restarted. Restart
 // keys that seal already go on.
 func (a *Assoc) startKeys(now rawio.Time) {
@@ -144,7 +150,7 @@ func (s *protection) params() KeyParams {
 // advanceKeys hands messages to key management, and does what that asks for.
 func (a *Assoc) advanceKeys(now rawio.Time) {
 	s := a.protection()
-	if s.manager == nil || a.state == Closed {
+	if s == nil || s.manager == nil || a.state == Closed {
 		return
 	}
 	for !s.messages.isEmpty() {
