@@ -58,3 +58,20 @@ func TestNumbersAreWithinTheirRange(t *testing.T) {
 	check.That(t, fs.Parse([]string{"-i", "5"}) != nil && fs.Parse([]string{"-i", "4"}) == nil && i == 4,
 		"package flag takes %d", i)
 }
+
+// A number is its default until it is set.
+func TestNumbersBeginAsTheirDefaults(t *testing.T) {
+	i, u, p, f, s, d, o := 0, uint64(0), uint16(0), 0.0, time.Duration(0), time.Duration(0), 0
+	for _, row := range []struct {
+		n    *Number
+		text string
+	}{
+		{Int(&i, 7, 1, 99), "7"}, {Int(&u, 8, 1, 99), "8"}, {Port(&p, 9), "9"}, {Float(&f, 1.5, 0, 2), "1.5"},
+		{Seconds(&s, 2500*time.Millisecond, 0, time.Hour), "2.5"}, {Duration(&d, time.Minute, 0, time.Hour), "1m0s"},
+		{Octets(&o, 4<<10, 1, 1<<20), "4K"},
+	} {
+		check.Equal(t, "text", row.n.String(), row.text)
+	}
+	check.That(t, i == 7 && u == 8 && p == 9 && f == 1.5 && s == 2500*time.Millisecond && d == time.Minute && o == 4<<10,
+		"the variables are %v, %v, %v, %v, %v, %v and %v", i, u, p, f, s, d, o)
+}

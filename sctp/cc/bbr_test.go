@@ -247,3 +247,17 @@ func TestMaximumOfAWindow(t *testing.T) {
 		check.Equal(t, fmt.Sprint("largest at ", tt[2]), m.update(int64(tt[0]), tt[2], tt[3]), int64(tt[1]))
 	}
 }
+
+// While a probe goes up, each round doubles what the volume grows by, thirty times at most: as many
+// rounds without a loss need no number of more bits.
+func TestGrowthOfAProbeIsBounded(t *testing.T) {
+	b := NewBBR(1200, false).(*bbr)
+	b.cwnd = 1 << 44
+	for range 100 {
+		b.raiseInflightLongtermSlope()
+	}
+	check.Equal(t, "octets to be acknowledged for each more", b.cycle.upAckedPerInc, 1<<14)
+	b.cwnd = 1 << 20
+	b.raiseInflightLongtermSlope()
+	check.Equal(t, "and with a small window", b.cycle.upAckedPerInc, 1200)
+}
