@@ -229,11 +229,11 @@ type Config struct {
 	LooseTLS bool
 
 	// TLS encrypts and authenticates all packets: each is sealed in a DTLS chunk
-	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused, unless LooseTLS is set. Both
-	// sides show a certificate, whichever dials. A peer is verified as the server ServerName, by
-	// RootCAs, if that is set. Dial sets it to the host that it calls. Without it a peer is
-	// verified as a client, by ClientCAs. Versions other than TLS 1.3, and tickets, are not used.
-	// See docs/security.md. Default nil: packets go in the clear.
+	// (draft-ietf-tsvwg-sctp-dtls-chunk; experimental). A peer that does not do so is refused,
+	// unless LooseTLS is set. Both sides show a certificate, whichever dials. A peer is verified as
+	// the server ServerName, by RootCAs, if that is set. Dial sets it to the host that it calls.
+	// Without it a peer is verified as a client, by ClientCAs. Versions other than TLS 1.3, and
+	// tickets, are not used. See docs/security.md. Default nil: packets go in the clear.
 	TLS *tls.Config
 
 	// RestartStore keeps keys by which associations with TLS are restarted after a crash of either

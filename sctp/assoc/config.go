@@ -223,8 +223,8 @@ type Config struct {
 	LooseTLS bool
 
 	// Protected seals packets in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk), and refuses a peer
-	// that does not, unless LooseTLS is set. Keys come from TLS sessions: see Assoc.SetKeySessions. Package sctp sets it if
-	// its Config has a TLS configuration. Default false.
+	// that does not, unless LooseTLS is set. Keys come from TLS sessions: see Assoc.SetKeySessions.
+	// Package sctp sets it if its Config has a TLS configuration. Default false.
 	Protected bool
 
 	// Restartable keeps keys for a restart of a protected association after a crash of either side,
