@@ -16,7 +16,7 @@ fail() { echo "compat: $*" >&2; exit 1; }
 run() {
 	(cd "$2" && $go test -mod=mod -c -vet=off -o "$tmp/${1##*/}.test" .) || fail "the tests of $1 do not build"
 	local since=$SECONDS
-	(cd "$2" && "$tmp/${1##*/}.test" -test.v "${@:3}") >"$tmp/log" 2>&1 || {
+	(cd "$2" && "$tmp/${1##*/}.test" -test.v -test.timeout 10m "${@:3}") >"$tmp/log" 2>&1 || {
 		grep -v '^=== ' "$tmp/log" | tail -60
 		fail "tests of $1 fail"
 	}
@@ -54,10 +54,13 @@ run "what the original does" "$tmp/semantics" -test.skip '^TestReliability(WithI
 program github.com/pion/datachannel@v1.6.4 "$tmp/datachannel"
 run pion/datachannel "$tmp/datachannel" -test.skip '^TestDataChannel$/^ChannelTypePartialReliable(Rexmit|Timed)$'
 
+# Left out of pion/webrtc's, with TestLowBuffer of compat/pion in its place: it waits for the amount
+# that is buffered to fall, by a callback that it sets when the channel is there. The one message of
+# that channel may have been acknowledged by then, and nothing is heard any more.
 program github.com/pion/webrtc/v4@v4.2.26 "$tmp/webrtc"
 what=(-test.run 'SCTP|Sctp|DataChannel|EOF|BufferedAmount|MaxMessageSize')
 [ "$full" != --full ] || what=()
-run pion/webrtc "$tmp/webrtc" "${what[@]}"
+run pion/webrtc "$tmp/webrtc" -test.skip '^TestOnBufferedAmountLowDeadlock$' "${what[@]}"
 
 if [ "$full" = --full ]; then # what setting up and holding associations costs, with the original and with ours
 	for dir in "$tmp/semantics" compat/pion; do
