@@ -200,10 +200,7 @@ func (a *Assoc) lookupAddr(list []asconf.Request) netip.Addr {
 			return own
 		}
 	}
-	if a.primaryPath().Remote.Addr().Is4() {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
+	return unspecifiedOf(a.primaryPath().Remote.Addr())
 }
 
 // sendAsconf sends the requests under way, and starts T-4.
@@ -415,7 +412,9 @@ func (a *Assoc) noteUnknownToPeer(e wire.Error) {
 func (a *Assoc) abandonAsconf(why error) {
 	if h := a.asconf(); h != nil {
 		var list []asconf.Outcome
-		h.requester.Abandon(func(r asconf.Request) { list = append(list, asconf.Outcome{Request: r, Err: why}) })
+		for _, r := range h.requester.Abandon() {
+			list = append(list, asconf.Outcome{Request: r, Err: why})
+		}
 		a.endAddrChanges(0, list)
 	}
 }

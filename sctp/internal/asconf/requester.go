@@ -186,12 +186,12 @@ func (q *Requester) judge(c wire.AsconfAck) (list []Outcome) {
 			hasFailed = true
 		}
 	}
-	for _, r := range again {
+	again = slices.DeleteFunc(again, func(r Request) bool {
 		if q.unknown[r.Op] {
 			list = append(list, Outcome{r, ErrUnsupported})
 		}
-	}
-	again = slices.DeleteFunc(again, func(r Request) bool { return q.unknown[r.Op] })
+		return q.unknown[r.Op]
+	})
 	q.waiting = slices.Concat(again, q.waiting)
 	return list
 }
@@ -227,14 +227,12 @@ func (q *Requester) verdicts(c wire.AsconfAck) (list [maxBundled]verdict) {
 // Unrecognized notes that the peer does not know ASCONF: none is sent any more (A9).
 func (q *Requester) Unrecognized() { q.isDead, q.chunk = true, nil }
 
-// Abandon ends all that is under way or waits, and calls report for each.
-func (q *Requester) Abandon(report func(Request)) {
-	list := q.waiting
+// Abandon ends all that is under way or waits, and returns it.
+func (q *Requester) Abandon() (list []Request) {
+	list = q.waiting
 	if q.chunk != nil {
 		list = slices.Concat(q.current, list)
 	}
 	q.chunk, q.waiting = nil, nil
-	for _, r := range list {
-		report(r)
-	}
+	return list
 }

@@ -185,11 +185,9 @@ func TestWhatWaitsIsCounted(t *testing.T) {
 	must.OK(t, q.Ask(more...))
 	waiting("what came later", 1, 0, 1)
 	list = append(list, more...)
-	var ended []asconf.Request
-	q.Abandon(func(r asconf.Request) { ended = append(ended, r) })
-	check.Slice(t, "abandoned", ended, list)
+	check.Slice(t, "abandoned", q.Abandon(), list)
 	waiting("nothing", 0, 0, 0)
-	q.Abandon(func(r asconf.Request) { t.Errorf("%+v is abandoned twice", r) })
+	check.Slice(t, "abandoned twice", q.Abandon(), nil)
 }
 
 // An answer to what was not sent ends the association. One to what has ended says nothing.
@@ -220,8 +218,7 @@ func TestUnrecognizedAndAbandoned(t *testing.T) {
 	check.Equal(t, "waiting", n, 16)
 	check.Error(t, "one more", q.Ask(asconf.Request{Addr: addr(4)}), asconf.ErrBusy)
 	q.Begin(lookup)
-	ended := 0
-	q.Abandon(func(asconf.Request) { ended++ })
+	ended := len(q.Abandon())
 	check.That(t, ended == n && !q.Begin(lookup), "%d of %d have ended", ended, n)
 	must.OK(t, q.Ask(asconf.Request{Addr: addr(4)}))
 	q.Unrecognized()
